@@ -181,10 +181,9 @@ def in_the_clear(known: Known, out: Path) -> tuple[int, int]:
     with patch.object(protection, "learn_f0", lambda *_: compute_f0_stats([])):
         for path, said in known.items():
             kept = frozenset({said[0].person})
-            scenes = {path: Scene(tuple(said), kept=kept)}
+            scenes = {Path(path.name): Scene(tuple(said), kept=kept)}
             work = protection.Work(path.parent, out, mute, scenes=scenes)
-            given = (path.name, Path(path.name), Recording.open(path))
-            work.protect(*given, {None: compute_f0_stats([])}, lambda _: None)
+            work.protect(path.name, Path(path.name), {None: compute_f0_stats([])}, lambda _: None)
             clear = soundfile.read(out / path.name)[0] != 0
             others = np.zeros(len(clear), bool)
             for turn in said:

@@ -3,7 +3,7 @@
 
 EGS is a corpus folder after `./run.sh --systems SYSTEM --evaluators "pyannote/plda_pca content/plda
 level/gaussian energy/plda rhythm/gaussian" --attackers "lazy_informed semi_informed_backend"
---informed-draws D --genders mixed`, so that all vectors are there: nothing is protected anew.
+--informed-draws D --genders mixed`, or with some of these: nothing is protected anew.
 
   benchmarks/compare_learners.py EGS SYSTEM ENROLS TRIALS TRAIN OUT.csv DRAWS PEOPLE...
 
@@ -207,6 +207,7 @@ def main() -> None:
     os.chdir(egs)
     (protected,) = Path("data").glob(f"{train}_{system}_utt*")
     of = {name: Path("exp/xvectors") / name for name in ENCODERS}
+    of = {name: at for name, at in of.items() if (at / protected.name).is_dir()}
     learnt = {name: read_training(at / protected.name, protected, 0)[1] for name, at in of.items()}
     heard = {
         name: Sides(*(read_xvectors(at / f"{one}_{system}") for one in (enrols, trials)))
@@ -226,7 +227,7 @@ def main() -> None:
         for number in (0, 1):
             others = [spk for spk in tested if half[spk] != number][: max(0, n - len(own))]
             utts = taken(data, {*own[:n]}, d)
-            taught = {name: {utt: learnt[name][utt] for utt in utts} for name in ENCODERS}
+            taught = {name: {utt: learnt[name][utt] for utt in utts} for name in learnt}
             for name, vectors in taught.items():
                 for one in heard[name]:
                     vectors |= {utt: x for utt, x in one.items() if every.utt2spk[utt] in others}

@@ -21,7 +21,7 @@ from utils.tables import read_map
 
 Trials = Annotated[Path, "A list of trials"]
 Scores = Annotated[Path, "The scores of these trials"]
-Xvectors = Annotated[Path, "x-vectors, .scp or .ark"]
+Xvectors = Annotated[Path, "The x-vectors (.scp or .ark)"]
 
 
 def _omega(text: str) -> tuple[str, float]:

@@ -53,7 +53,9 @@ def main(
 
     scorer = load_normalised(backend, asnorm)
     if is_centred(scorer):
-        raise UserError(f"--backend {backend}: is centred, which needs a side at once; cosine_raw")
+        raise UserError(
+            f"--backend {backend}: centres whole sides, which are never in memory; give cosine_raw"
+        )
     places = pairs.Bins(*range, bins) if range else None
     if places is None and backend == "cosine_raw" and not asnorm and not first_pass:
         places = pairs.Bins(-1.0, 1.0, bins)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def name_runs(folders: Sequence[Path]) -> list[str]:
-    """What sets the folders of several runs apart in their paths; UserError for one given twice."""
+    """Names of several runs: where their folders' paths differ. UserError for one given twice."""
     paths = [folder.resolve() for folder in folders]
     if twice := next((path for path in paths if paths.count(path) > 1), None):
         raise UserError(f"{twice}: is given twice; give each folder of results once")

@@ -2,6 +2,7 @@
 # share, then path.sh, cmd.sh, and the corpus's own defaults. What is a recipe's own stands in its block.
 
 # shellcheck shell=bash disable=SC2034  # the variables are the recipe's
+## Also of other recipes
 evaluators="ecapa_mini/plda ecapa_mini/cosine content/cosine level/distance energy/cosine fused" # who listens: <encoder>/<back end>; encoder: conf/encoders/<encoder>.yaml, a trained folder, resemblyzer, pyannote or hub:<model>; back end: plda, plda_asnorm, cosine, cosine_asnorm or cosine_raw (of channels also others: docs/channels.md, docs/written.md)
 trainings=0                                                                                      # how often an encoder of conf/encoders is trained, with other seeds: the report says how far the figures move (<encoder>_seed1, ...); from 1 on ecapa_mini takes the place of evaluators of models/ (docs/evaluators.md); 0: once, and those come trained
 voice_encoder=                                                                                   # encoder of the x-vectors that systems choose voices by, named as in --evaluators; empty: that of the first evaluator

@@ -25,15 +25,18 @@ OUT, and the others are done.
 
 import logging
 import os
+import shlex
 import sys
 from collections import deque
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from steps import options
+from steps.standalone.shards import Shard, launch, part_name, parts_of, shared
 from utils.cli import (
     MMAP_THRESHOLD,
     LossError,
@@ -43,16 +46,19 @@ from utils.cli import (
     progress,
     tell_allocator,
 )
-from utils.commands import program
+from utils.commands import program, words_again
+from utils.launching import tell_stopped
 from utils.tables import write_file
 
 
 def _check_folders(source: Path, out: Path, key: Path | None) -> None:
     inside, made = source.resolve(), out.resolve()
-    if made == inside or made.is_relative_to(inside) or inside.is_relative_to(made):
-        raise UserError(
-            f"{out}: lies in {source}, or the other way round; choose a separate folder"
-        )
+    both = {
+        "is the same folder as": made == inside, "lies in": made.is_relative_to(inside),
+        "holds": inside.is_relative_to(made),
+    }  # fmt: skip
+    for how in (how for how, holds in both.items() if holds):
+        raise UserError(f"OUT, {out}, {how} IN, {source}; choose a separate folder for OUT")
     if key is not None and key.resolve().is_relative_to(made):
         raise UserError(
             f"{key}: the key must not lie beside what it protects; choose another place"
@@ -87,6 +93,18 @@ def _write_key(path: Path, key: str) -> None:
     path.write_text(f"{key}\n", "utf-8")
 
 
+def _check_sharing(
+    key: str | None, key_file: Path | None, write_key: Path | None, rename: bool
+) -> None:
+    """Whether shards can know the key: it must stand in a file, or each draws its own."""
+    if key or write_key or (key_file and not key_file.is_file()):
+        raise UserError(
+            "--shard, --launcher: the key must be in a file that stays; give --key-file"
+        )
+    if rename and not key_file:
+        raise UserError("--rename: shards draw names by one key; give --key-file (make: KEY_FILE=)")
+
+
 class _Bar:
     """A bar of seconds of audio, and how many files are done."""
 
@@ -99,6 +117,17 @@ class _Bar:
         """So much more is done."""
         before, self._seconds = self._seconds, self._seconds + seconds
         deque(islice(self._bar, int(self._seconds) - int(before)), 0)
+
+
+_MOST = 20  # lines on files; the account has all
+
+
+def _tell(lines: Iterable[str]) -> None:
+    """Write lines on files to standard error: the first, and how many there are more."""
+    lines = list(lines)
+    more = [f"{len(lines) - _MOST} more; the account names them"] * (len(lines) > _MOST)
+    for line in [*lines[:_MOST], *more]:
+        print(f"protect_folder.py: {line}", file=sys.stderr)
 
 
 @program
@@ -158,6 +187,15 @@ def main(
         bool, "Whether subtitles and transcripts of IN are copied, with P1, P2 ... for names"
     ] = False,
     nj: options.Cores = None,
+    launcher: Annotated[
+        str | None, "The launcher that runs --nj shards as its jobs, such as utils/slurm.py with "
+        "its options; left out: this machine alone", "COMMAND",
+    ] = None,
+    shard: Annotated[
+        Shard | None, "The shard that is protected here: another run protects each other one of N, "
+        "at any time and on any machine; then one without --shard ends what they began", "K/N",
+        Shard.parse,
+    ] = None,
 ) -> None:  # fmt: skip
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # parallelism is by processes
     # Arrays of 1 MB go back to the system when they are freed: the C library would keep them in
@@ -165,11 +203,12 @@ def main(
     tell_allocator({MMAP_THRESHOLD: 2**20})
     from steps.standalone import account, job, protection, scenes
     from steps.standalone.people import in_words
-    from steps.standalone.stream import Recording
     from steps.standalone.times import TimeMap
 
     if sum(option is not None for option in (key, key_file, write_key)) > 1:
         raise UserError("--key, --key-file and --write-key: give one of them")
+    if shard or launcher:
+        _check_sharing(key, key_file, write_key, rename)
     if one := source.name if source.is_file() else "":
         out = _name_one(source, out)
     elif out is None:
@@ -177,14 +216,14 @@ def main(
         raise UserError(f"{source}: {what}")
     else:
         _check_folders(source, out, write_key or key_file)
-    if one and rename:
-        raise UserError("--rename is for folders; name the file that is written, OUT")
+    if one and (rename or shard or launcher):
+        raise UserError("--rename, --shard and --launcher are for folders, and IN is a file")
     if speakers and per != "speaker":
         raise UserError("--speakers is for --per speaker")
     kept, only = scenes.labels_of(keep), scenes.labels_of(protect)
     asked = scenes.Wishes(turns, redact, kept, only, redact_by, people, channels == "each")
-    if turns_only and turns != scenes.AUTO:
-        raise UserError("--turns-only: is for --turns auto, which finds turns")
+    if turns_only and (turns != scenes.AUTO or launcher):
+        raise UserError("--turns-only: is for --turns auto, on this machine")
     if turns == scenes.AUTO and per != "file":
         raise UserError(
             f"--per {per}: turns that are found name people of one recording; find them "
@@ -192,18 +231,22 @@ def main(
         )
     if turns and speakers:
         raise UserError("--speakers: with --turns the turns say who speaks; leave it out")
+    began = account.now()
     whole, source = source, source.parent if one else source
-    audio, n_other = ([Path(one)], 0) if one else job.find_audio(source, out)
+    audio, others = ([Path(one)], []) if one else job.find_audio(source, out)
     said = asked.read(source, audio, alone=bool(one))
+    same, every = bool(turns) and per == "speaker", audio  # a label is one person everywhere
     known = job.read_speakers(speakers, source) if speakers else None
-    # A label is one person everywhere.
-    same = bool(turns) and per == "speaker"
-    groups = {"": audio} if same else job.group_files(audio, per, known)
-    if turns == scenes.AUTO:
+    whole_groups = groups = {"": audio} if same else job.group_files(audio, per, known)
+    if shard:
+        groups = shard.own(groups)
+        audio = sorted(path for group in groups.values() for path in group)
+    if turns == scenes.AUTO and not launcher:
         place = account.beside(out, "turns")
         finder = job.Jobs(min(nj or len(os.sched_getaffinity(0)), len(audio)))
         logging.getLogger("speechbrain").setLevel(logging.WARNING)
-        for path, scene in scenes.find_turns(asked, finder, source, said, place):
+        todo_here = {path: said[path] for path in audio}
+        for path, scene in scenes.find_turns(asked, finder, source, todo_here, place):
             said[path] = scene
             clearly = "" if scene.sure is None else f"; {scene.sure:.0%} of it is clearly of one"
             what = scene.fault or f"{in_words([scene.told])}{clearly}"
@@ -220,87 +263,120 @@ def main(
     settings |= {"ends": ending} if ending != "keep" else {}
     settings |= {"names": "drawn"} if rename else {}
     settings |= asked.settings(said, per)
-    if not rename and (like := job.like_people(audio)):
+    said = scenes.with_voices(said, whole_groups, loaded.anonymiser)
+    if not rename and not shard and (like := job.like_people(audio)):
         print(
-            f"protect_folder.py: {len(like)} of {len(audio)} names have two words in a row with a "
-            f"capital letter, as people's have, such as {job.plain(like[0])}. Protection keeps "
-            "names of files and folders; --rename (make: RENAME=true) draws others. Names that are "
-            "written otherwise are not noticed", file=sys.stderr,
+            f"protect_folder.py: {len(like)} of {len(audio)} names look like those of people (two "
+            "words with a capital letter in a row, or a day). Protection keeps names of files and "
+            "folders; --rename (make: RENAME=true) draws others. Names that are written otherwise "
+            "are not noticed", file=sys.stderr,
         )  # fmt: skip
+        _tell(f"a name like that of a person: {job.plain(path)}" for path in like)
     table = account.beside(out, job.TABLE)
     if rename and fresh and table.is_file() and not (out / job.JOURNAL).is_file():
         raise UserError(f"{table}: is of another {out}, whose names would come again; move it away")
     folder = out.parent if one else out
-    with TemporaryDirectory() if one else nullcontext(out) as noted, job.alone_in(Path(noted)):
-        journal = job.Journal(Path(noted), settings, None if fresh else used)
+    with (
+        TemporaryDirectory() if one else nullcontext(out) as noted,
+        job.alone_in(Path(noted), shard) as held,
+    ):
+        journal = job.Journal(Path(noted), settings, None if fresh else used, shard)
+        if not shard:
+            journal.take_parts()
         if write_key:
             _write_key(write_key, used)
         begun = fresh and bool(journal.done)
         given = [job.SALT, *audio]
-        drawn = job.draw_names(used, given, table, fresh=fresh, begun=begun) if rename else {}
+        drawn = dict[Path, Path]()
+        if rename and shard:
+            drawn = {path: job.draw_name(used, path) for path in given}
+        elif rename:
+            drawn = job.draw_names(used, given, table, fresh=fresh, begun=begun)
         journal.salt = str(drawn.pop(job.SALT, ""))
         times = account.beside(out, "times") if loaded.anonymiser.tells_words else None
         drawn |= {Path(one): Path(out.name)} if one else {}
         work = protection.Work(
-            source, folder, loaded.anonymiser, channels, level, drawn, ending, times
-        )
+            source, folder, loaded.anonymiser, channels, level, drawn, ending, times, journal.salt,
+            loaded.pitch, said,
+        )  # fmt: skip
         marks = {path: scenes.digest_of(scene, journal.salt) for path, scene in said.items()}
-        ready = [
-            path for path in audio
-            if journal.has(drawn.get(path, path), source / path, work.target(path))
-            and all(own.is_file() for own in work.tables(path))
-            and journal.told(drawn.get(path, path)).get("said", "") == marks[path]
-        ]  # fmt: skip
-        told: dict[Path, dict[str, object]] = {
-            path: {"status": "done", **journal.told(drawn.get(path, path))} for path in ready
-        }
-        keeping = "drawn, and written to a file" if write_key else "drawn, and forgotten"
+        told = dict[Path, dict[str, Any]]()
+
+        def note(path: Path, digest: str, made: str, row: Mapping[str, object]) -> None:
+            # With drawn names nothing tells which file became which.
+            told[path] = {"status": "done", **row, "source_sha256": digest}
+            told[path] |= {} if rename else {"sha256": made}
+
+        def listed(path: Path) -> bool:
+            name = drawn.get(path, path)
+            return name.as_posix() in journal.done and (
+                turns == scenes.AUTO or journal.told(name).get("said", "") == marks[path]
+            )
+
+        for path in () if launcher else progress("protect, what is done", unit="files")(audio):
+            name = drawn.get(path, path)
+            found = journal.has(name, source / path, work.target(path))
+            if found and listed(path) and all(own.is_file() for own in work.tables(path)):
+                note(path, *found, journal.told(name))
+        ready = [path for path in audio if listed(path)] if launcher else [*told]
         timed = keeps or loaded.anonymiser.tells_words  # else nobody knows when what is said
-        copied = scenes.Texts.read(source, audio, said, same) if texts and timed else None
+        copied = scenes.Texts.read(source, every, said, same) if texts and timed else None
         lost = copied.lost if copied else scenes.left_out(source, audio)
+        taken = {file for own in copied.files.values() for file in own} if copied else set()
+        taken -= lost.keys()
+        keeping = "drawn, and written to a file" if write_key else "drawn, and forgotten"
         which = {"key": keeping if fresh else "given", "key_digest": job.fingerprint(used)}
+        words = ["steps/protect_folder.py", *words_again(key="..." if key else None)]
+        which |= {"command": job.plain(shlex.join(words)), "began": began}
         about = {
             "source": job.plain(whole.resolve()), "per": per, "channels": channels,
             "level": level, "ends": ending, "keeps_time": keeps,
             "system": {"path": job.plain(system), "digest": loaded.digest},
-            "renamed": rename, "other_files": n_other, **asked.told, "texts": (),
-            "times": job.plain(times) if times else None,
+            "renamed": rename,
+            "left_out": [job.plain(path) for path in others if source / path not in taken],
+            "times": job.plain(times) if times else None, **asked.told,
         }  # fmt: skip
 
         def tell(**run: object) -> Path:
             files = {job.plain(path): told[path] for path in sorted(told)}
-            return account.write_account(out, which | run, about, files, loaded.limits)
+            made = {"sha256": journal.made} if rename else {}
+            return account.write_account(
+                out, which | run, about | made, files, loaded.limits, shard
+            )
 
         tell(ended=None)  # what stays of a run that is killed
         todo = list(job.unfinished(groups, ready, fresh=fresh))
         files = [path for _, group in todo for path in group]
         print(f"{whole}: {len(audio)} audio files, {len(audio) - len(files)} done before; "
-              f"{n_other} other files are left out", file=sys.stderr)  # fmt: skip
+              f"{len(others)} other files are left out", file=sys.stderr)  # fmt: skip
         for made in journal.replaced:
             print(f"protect_folder.py: {job.plain(made)}: is no longer what was written there; it "
                   "is made anew", file=sys.stderr)  # fmt: skip
-        journal.begin({drawn.get(path, path): source / path for path in files})
-        jobs = job.Jobs(min(nj or len(os.sched_getaffinity(0)), len(files) or 1))
-        opened = protection.open_all(
-            jobs, source, [path for name, _ in todo for path in groups[name]]
-        )
-        opened = scenes.checked(opened, said)
-        good = [found for path in files if isinstance(found := opened[path], Recording)]
-        named = {name: groups[name] for name, _ in todo}
-        columns = {own.path.relative_to(source): work.made_of(own) for own in opened.values()
-                   if isinstance(own, Recording)}  # fmt: skip
-        work.scenes.update(scenes.with_voices(said, named, columns, loaded.anonymiser, source))
-        seconds = sum(found.seconds for found in good)
-        takes = loaded.rate * max([seconds / jobs.nj, *(found.seconds for found in good)])
+        nj = min(nj or len(os.sched_getaffinity(0)), len(files) or 1)
+        jobs = job.Jobs(min(nj, len(os.sched_getaffinity(0))) if launcher else nj)
+        seconds, longest = protection.estimate(jobs, [source / path for path in files])
+        takes = loaded.rate * max(seconds / nj, longest)
         lasts = f"about {clock_time(takes)} on cores like ours" if takes else "unknown time"
-        how = f"{len(good)} files, {jobs.nj} at a time: {lasts}"
+        how = f"{len(files)} files, {nj} at a time: {lasts}"
         print(f"{whole}: {clock_time(seconds)} of audio in {how}", file=sys.stderr)
-        bar = _Bar(seconds, len(good))
+        if launcher:
+            again = words_again(nj=1, launcher=None, system=system.resolve())
+            with shared(held):
+                program_words = [str(Path(__file__).resolve()), *again]
+                logs = account.beside(out, "log")
+                stopped = launch(shlex.split(launcher), nj, logs, program_words)
+            if stopped:
+                left = "its shards were stopped too; the same command goes on"
+                sys.exit(tell_stopped("protect_folder.py", stopped, left))
+            journal.take_parts()
+        else:
+            journal.begin(drawn.get(path, path) for path in files)
+        bar = _Bar(seconds, len(files))
         jobs.tick = bar.add
 
         def done(path: Path, made: protection.Made) -> None:
             bar.files += 1
-            found = {"warnings": made.remarks, "seconds": lengths[path], **made.told}
+            found = {"warnings": made.remarks, **made.told}
             row = found if keeps and ending == "keep" else {"warnings": made.remarks}
             row |= {"said": marks[path]} if marks[path] else {}
             if copied:
@@ -308,61 +384,72 @@ def main(
                 at = next((TimeMap.read(own) for own in work.tables(path)), lambda x: x + later)
                 copied.copy(path, work.target(path), said[path], at)
             # In OUT, where other lengths are hidden.
-            journal.add(drawn.get(path, path), work.target(path), row)
-            told[path] = {"status": "done", **found}
-            if made.told.get("seconds_unread"):
-                unread.append(path)
+            journal.add(drawn.get(path, path), made.mark, made.made, row)
+            note(path, made.source, made.made, found)
+            warnings[path] = made.remarks
 
-        unread = list[Path]()
-        lengths = {found.path.relative_to(source): round(found.seconds, 2) for found in good}
-        failed = protection.protect_all(jobs, work, todo, groups, opened, done)
-        jobs.tick(seconds)
-    for note in (f"{found.path}: {note}" for found in good for note in work.notes(found)):
-        print(f"protect_folder.py: {job.plain(note)}", file=sys.stderr)
-    for path in sorted(unread):
-        why = protection.UNREAD.format(f"{told[path]['seconds_unread']:.1f} s")
-        print(f"protect_folder.py: {job.plain(source / path)}: {why}", file=sys.stderr)
-    for path, row in sorted(told.items()):
-        if "heard" in row:
-            why = protection.SEVERAL.format(row["heard"])
-            print(f"protect_folder.py: {job.plain(source / path)}: {why}", file=sys.stderr)
-    if turns:
+        warnings = dict[Path, list[str]]()
+        if launcher:
+            reasons = account.reasons_of_shards(out)
+            missed = f"was not made; {logs} may say why, and the same command tries again"
+            failed = {
+                path: reasons.get(job.plain(path), f"{source / path}: {missed}")
+                for path in audio if not listed(path)
+            }  # fmt: skip
+        else:
+            failed = protection.protect_all(jobs, work, todo, groups, done)
+            jobs.tick(seconds)
+    remarks = [(path, remark) for path in sorted(warnings) for remark in warnings[path]]
+    quiet, some = (protection.TAGGED, protection.BECAME), protection.UNREAD.format("some")
+    for n, (path, remark) in enumerate(remarks):
+        if remark == some:  # the account has the seconds
+            remarks[n] = path, protection.UNREAD.format(f"{told[path]['seconds_unread']:.1f} s")
+    _tell(f"{job.plain(source / p)}: {what}" for p, what in remarks if not what.startswith(quiet))
+    _tell(map(job.plain, filter(None, lost.values())))
+    if turns and not launcher:
         print(f"{job.plain(source)}: {in_words(told.values(), per != 'file')}")
     if redact:
         n = sum("removed" in row for row in told.values())
         print(f"{n} of {len(told)} recordings had spans that were removed")
-    left = [job.plain(file.relative_to(source)) for file in sorted(lost)]
-    about["texts"] = left
-    for why in filter(None, lost.values()):
-        print(f"protect_folder.py: {job.plain(why)}", file=sys.stderr)
-    if left:
-        some = ", ".join(left[:3]) + (f" and {len(left) - 3} more" if left[3:] else "")
-        print(f"protect_folder.py: {len(left)} subtitles and transcripts are left out: {some}; "
+    if names := [job.plain(file.relative_to(source)) for file in sorted(lost)]:
+        shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if names[3:] else "")
+        print(f"protect_folder.py: {len(names)} subtitles and transcripts are left out: {shown}; "
               "--texts (make: TEXTS=true) copies what it can read", file=sys.stderr)  # fmt: skip
-    listed = account.beside(out, "failed.txt")
-    listed.unlink(missing_ok=True)
+    not_made = account.beside(out, part_name("failed.txt", shard))
+    for old in (not_made, *parts_of(not_made)):
+        old.unlink(missing_ok=True)
     for path in failed:
         told[path] = {"status": "failed", "reason": job.plain(failed[path])}
-        told[path] |= {"seconds": lengths[path]} if path in lengths else {}
-    page = tell(protected=len(files) - len(failed), failed=len(failed))
+    n_made = len({*files} - {*failed})
+    page = tell(protected=n_made, failed=len(failed))
     if failed:
         lines = [job.plain(reason) for reason in failed.values()]
-        print(*(f"protect_folder.py: {line}" for line in lines), sep="\n", file=sys.stderr)
-        write_file(listed, "\n".join(lines) + "\n")
-    shown, voices = job.plain(out), {x for own in work.scenes.values() for x in own.voices.values()}
-    if tagged := sum(found.audio.tagged for found in good):
+        _tell(lines)
+        write_file(not_made, "\n".join(lines) + "\n")
+    shown = job.plain(out)
+    if tagged := sum(remark == protection.TAGGED for _, remark in remarks):
         print(f"{tagged} files had tags (title, artist, comment ...), which {shown} does not have")
-    print(f"{shown}: {len(files) - len(failed)} files protected now, {len(failed)} failed; "
-          f"{max(len(todo), len(voices))} pseudo-speakers")  # fmt: skip
-    if rename:
+    made_now = [[path for path in group if path not in failed] for _, group in todo]
+    n_voices = max(sum(map(bool, made_now)), len(
+        {voice for own in made_now for path in own for voice in said[path].voices.values()}
+    ))  # fmt: skip
+    print(
+        f"{shown}: {n_made} files protected now, {len(failed)} failed; {n_voices} pseudo-speakers"
+    )
+    if rename and not shard:
         print(f"{job.plain(table)}: which file is which; keep it apart from {shown}, or remove it")
-    if times:
+    if times and not shard:
         print(
             f"{job.plain(times)}: when each word was said, and is now; keep it apart from {shown}"
         )
-    print("\n".join(loaded.limits))
-    print(f"{job.plain(page)}: the account of what was done, to read and to keep")
+    if shard:
+        print(f"{shown}: this was shard {shard}; one run without --shard ends all")
+    else:
+        first, second, *_ = [loaded.limits[0], *account.sentences(loaded.limits[1:])]
+        print(first, second, *({job.NO_KEY} & {*loaded.limits}), sep="\n")
+        print(f"{job.plain(page)}: the account, to read and to keep: all that this hides and does "
+              "not, and what was done")  # fmt: skip
     if failed:
         raise LossError(
-            f"{out}: {len(failed)} of {len(audio)} files are not protected (above, and {listed})"
+            f"{out}: {len(failed)} of {len(audio)} files are not protected (above, and {not_made})"
         )

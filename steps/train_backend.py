@@ -24,7 +24,7 @@ def main(
     xvectors: Xvectors, data_dir: DataFolder, out: OutFolder, *,
     lda_dim: LdaDim = 100, pca_dim: PcaDim = 0,
     gaussian: Annotated[bool, "Scale nothing to length: for a few lengths or levels"] = False,
-    idf: Annotated[bool, "Learn how telling each count is"] = False,
+    idf: Annotated[bool, "Learn how much each count tells (inverse document frequencies)"] = False,
     allow_loss: AllowLoss = 0, not_speakers_of: NotSpeakersOf = (),
 ) -> None:  # fmt: skip
     import numpy as np

@@ -48,7 +48,7 @@ def main(
     structure = find_structure(conf, on_content=bool(given))
     config, data = begin_training(structure.settings, conf, None, data_dir, not_speakers_of)
     if onto and config.synthesiser != "bn":
-        raise UserError(f"{conf}: synthesiser: --onto is of bn alone; leave it out")
+        raise UserError(f"{conf}: synthesiser: --onto works with bn alone; leave it out")
     below = None  # the folder that knows whom the network of --onto learnt from
     if onto:
         below = onto if (onto / datadir.TRAINING_SPEAKERS).is_file() else onto.parent  # its model

@@ -81,6 +81,9 @@ def run_recipe(folder: Path, *options: str, script: str = "run.sh", status: int 
     """Output of a recipe, which must end with this status."""
     done = run_words([f"./{script}", *options], status, cwd=folder)
     print(done.stdout[-4000:], done.stderr[-2000:])
+    steps = folder / "exp/steps.log"
+    if "--dry-run" not in options and steps.is_file():  # a pipe has few of them
+        done.stdout = steps.read_text() + done.stdout
     return done
 
 

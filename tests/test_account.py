@@ -1,5 +1,6 @@
 """The account of a protected folder: what it says of keys, files and runs, and its page."""
 
+import hashlib
 import json
 import re
 from pathlib import Path
@@ -10,10 +11,14 @@ import pytest
 
 from steps.standalone.job import LIMITS, UNMEASURED, fingerprint
 from tests.refusals import refuses
-from tests.test_protect_folder import KEY, folder, run, run_until, speechlike, write
+from tests.test_protect_folder import KEY, SYSTEM, folder, run, run_until, speechlike, write
 from utils.cli import LossError
 
 __all__ = ["folder"]  # a fixture
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def account(tmp_path: Path) -> dict[str, Any]:
@@ -32,11 +37,23 @@ def test_the_account_says_what_became_of_each_file_and_never_the_key(folder, tmp
         "anna-1.wav": "done", "anna-2.flac": "done", "broken-1.wav": "failed",
         "sub dir/bert-1.ogg": "done", "sub dir/bert-2.wav": "done",
     }  # fmt: skip
-    assert files["anna-1.wav"] == {"status": "done", "warnings": [], "seconds": 1.5}
+    assert files["anna-1.wav"] == {
+        "status": "done", "warnings": [], "seconds": 1.5,
+        "source_sha256": digest(folder / "anna-1.wav"),
+        "sha256": digest(tmp_path / "out/anna-1.wav"),
+    }  # fmt: skip
+    assert told["left_out"] == ["notes.txt"] and "left out: notes.txt" in page
+    assert "Approved by" in page
     assert files["sub dir/bert-2.wav"]["warnings"] == ["it is silent: is it the right file?"]
     assert "cannot be read" in files["broken-1.wav"]["reason"]
     (once,) = told["runs"]
     assert (once["protected"], once["failed"], once["key"]) == (4, 1, "given")
+    assert once["began"] <= once["ended"]
+    called = (
+        f"steps/protect_folder.py --system={SYSTEM} --per=file --key=... --channels=mix "
+        f"--level=one --nj=1 -- {folder} {tmp_path / 'out'}"
+    )
+    assert once["command"] == called and called in page
     assert once["key_digest"] == fingerprint(KEY, once["key_digest"].partition(":")[0])
     assert told["per"] == "file"
     assert re.fullmatch("[0-9a-f]{64}", told["system"]["digest"])
@@ -45,6 +62,24 @@ def test_the_account_says_what_became_of_each_file_and_never_the_key(folder, tmp
     assert all(sentence in page for sentence in told["limits"])
     assert not {p.name for p in (tmp_path / "out").rglob("*account*")}
     assert not re.search(r"https?:|src=|<script", page)
+
+
+@pytest.mark.parametrize("words", [(), ("--rename",)])
+def test_the_account_could_not_show_that_a_folder_is_still_the_same(folder, tmp_path, words):
+    """Nor whose content it was made of; digests of sources are never in OUT, and with drawn names
+    nothing in the account tells which file became which."""
+    out = tmp_path / "out"
+    for _ in ("made", "found done"):
+        assert run("--key", KEY, *words, folder, out) == 0
+        told = account(tmp_path)
+        sources = {name: file["source_sha256"] for name, file in told["files"].items()}
+        assert sources == {name: digest(folder / name) for name in sources} and len(sources) == 4
+        made = [digest(path) for path in out.rglob("[!.]*") if path.is_file()]
+        listed = [file["sha256"] for file in told["files"].values() if "sha256" in file]
+        assert sorted(listed) == ([] if words else sorted(made))
+        assert told.get("sha256") == (sorted(made) if words else None)
+        journal = (out / ".protected.jsonl").read_text()
+        assert not any(known in journal for known in sources.values())
 
 
 def test_an_account_is_merged_with_that_of_the_runs_before(folder, tmp_path):
@@ -83,7 +118,7 @@ def test_a_failed_file_kept_remarks_among_those_that_are_protected(folder, tmp_p
 def test_a_killed_run_left_no_account(folder, tmp_path, monkeypatch):
     """Nor lengths and remarks of what it had made; nor had one that spells IN otherwise."""
     write(folder / "anna-1.wav", np.zeros(24000))
-    run_until(monkeypatch, "bert-2.wav", "--key", KEY, folder, tmp_path / "out")
+    run_until(monkeypatch, "bert-1.ogg", "--key", KEY, folder, tmp_path / "out")
     assert "The last run has not ended" in (tmp_path / "out.account.html").read_text()
     monkeypatch.chdir(tmp_path)
     assert run("--key", KEY, "in", "out") == 0

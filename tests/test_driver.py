@@ -57,6 +57,28 @@ def test_a_second_run_does_nothing_and_says_so(recipe, tmp_path: Path) -> None:
     assert [line[20:] for line in again[-3:]] == ["women: hidden", "men: found", "results: here"]
 
 
+def test_a_pipe_had_a_line_for_each_step(recipe, tmp_path: Path) -> None:
+    """364 in the default recipe, and no word on how long it takes. exp/steps.log has them."""
+    rows = [row(f"exp/{n}") for n in range(20)]
+    recipe(TWO_STAGES, *rows[:5])
+    done = recipe(TWO_STAGES, *rows)
+    (line,) = [
+        line for line in done.stdout.splitlines() if "up to date: " in line or "making" in line
+    ]
+    assert "1 of 20: up to date: exp/0" in line
+    assert "in all: 15 of 20 steps" in done.stdout
+    steps = (tmp_path / "exp/steps.log").read_text().splitlines()
+    assert [line.split(" ", 2)[2] for line in steps] == [
+        f"up to date: exp/{n}" if n < 5 else f"making exp/{n} (not made yet)" for n in range(20)
+    ]
+
+
+def test_a_fresh_clone_would_make_things_anew(recipe) -> None:
+    """Said the sum of a dry run of whatever is made of what is not there either."""
+    told = recipe(TWO_STAGES, *TWO, options=("--dry-run",)).stdout
+    assert "anew" not in told and told.count("(1: not made yet)") == 2
+
+
 def test_a_terminal_has_one_line_of_progress(recipe, tmp_path: Path) -> None:
     recipe(TWO_STAGES, *TWO, options=("--stop-stage", "1"))
     master, terminal = os.openpty()
@@ -140,6 +162,19 @@ def test_a_dry_run_runs_nothing_and_sees_what_would_follow(recipe, tmp_path: Pat
     pasted = [line for line in done.stdout.splitlines() if line.startswith("  ")]
     run_words(["bash", "-c", pasted[-1]], 0, cwd=tmp_path)
     assert (tmp_path / "exp/b/result").read_text() == "exp/a\n"
+
+
+def test_a_dry_run_shows_what_slurm_would_get(recipe, tmp_path, slurm, monkeypatch):
+    for name, value in (slurm | {"cmd_backend": "slurm"}).items():
+        monkeypatch.setenv(name, value)
+    write_program(tmp_path, "")
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf/slurm.conf").write_text(
+        (ROOT / "egs/TEMPLATE/conf/slurm.conf").read_text() + "default partition=main\n"
+    )
+    told = recipe(JOBS, row("exp/a", "jobs"), options=("--dry-run",), status=0).stdout
+    assert "the first that would be submitted (1 job; mem: the site's default):" in told
+    assert "sbatch --export=ALL --partition main" in told and "job.py exp/a" in told
 
 
 def test_a_dry_run_ends_as_an_error_where_slurm_cannot_be_had(recipe, monkeypatch):
@@ -336,7 +371,8 @@ def test_a_step_belongs_to_the_stage_that_makes_what_it_reads(recipe, tmp_path: 
     first = recipe(TWO_STAGES, *rows, options=("--stop-stage", "1"), status=0)
     assert "done: 1 of 1 steps were made" in first.stdout
     rest = recipe(TWO_STAGES, *rows, options=("--stage", "2"), status=0)
-    assert "exp/c (not made yet)" in rest.stdout and "done: 2 of 2 steps" in rest.stdout
+    assert "exp/c (not made yet)" in (tmp_path / "exp/steps.log").read_text()
+    assert "done: 2 of 2 steps" in rest.stdout
     (tmp_path / "exp/b/result").write_text("changed by hand")
     foreseen = recipe(TWO_STAGES, *rows, options=("--dry-run", "full")).stdout
     assert "would make exp/c (exp/b is made anew)" in foreseen  # though its table stands before
@@ -448,7 +484,7 @@ fi
     (tmp_path / "may").touch()
     run("new", 0)
     assert (tmp_path / "exp/b/result").read_text() == "new\n"
-    left = {".digests", ".lock", "a", "b", "cmdline.log", "plan"}
+    left = {".digests", ".lock", "a", "b", "cmdline.log", "plan", "steps.log"}
     assert {path.name for path in (tmp_path / "exp").iterdir()} == left
 
 

@@ -14,7 +14,6 @@ from steps.sources import FIRST, NOTHING, SystemRun
 from steps.standalone import people, turns
 from steps.standalone.people import Scene
 from steps.standalone.protection import Work
-from steps.standalone.stream import Recording
 from steps.standalone.turns import REDACT, Target, Turn
 from steps.synthesis.f0 import compute_f0_stats
 from tests.recipes import ROOT
@@ -236,16 +235,16 @@ def test_people_and_channels_have_voices_where_speech_changes_its_length(tmp_pat
     write(tmp_path / "call.wav", call)
     system, f0 = Shorter(None, SystemRun(Path("x"), NOTHING, FIRST)), compute_f0_stats([])
     said = Scene((Turn(0, 1, "A"), Turn(1, 2, "B")))
-    for channels, scenes in (("each", {}), ("mix", {tmp_path / "call.wav": said})):
+    for channels, scenes in (("each", {}), ("mix", {Path("call.wav"): said})):
         work = Work(tmp_path, tmp_path / channels, system, channels, "source", scenes=scenes)
-        given = ("call", Path("call.wav"), Recording.open(tmp_path / "call.wav"))
-        work.protect(*given, dict.fromkeys((None, 0, 1), f0), lambda _: None)
+        given = ("call", Path("call.wav"), dict.fromkeys((None, 0, 1), f0), lambda _: None)
+        work.protect(*given)
     assert [np.count_nonzero(x) for x in samples(tmp_path / "each/call.wav").T] == [16000, 8000]
     kept = np.count_nonzero(call.mean(axis=1)) / 2
     assert len(samples(tmp_path / "mix/call.wav")) == pytest.approx(kept, abs=2)
-    spans = {tmp_path / "call.wav": Scene(said.turns, (Turn(0.5, 0.6, REDACT, "name"),))}
+    spans = {Path("call.wav"): Scene(said.turns, (Turn(0.5, 0.6, REDACT, "name"),))}
     work = Work(tmp_path, tmp_path / "tone", system, "mix", scenes=spans)
-    work.protect(*given, {None: f0}, lambda _: None)
+    work.protect(*given)
     made = samples(tmp_path / "tone/call.wav")
     rest = np.count_nonzero(call[:4000].mean(axis=1)) + np.count_nonzero(call[13600:].mean(axis=1))
     assert len(made) == pytest.approx(rest / 2 + 9600, abs=2)  # as long as it was, with its guard

@@ -204,7 +204,7 @@ def written(tmp_path: Path, sides: Sides) -> list[str]:
 
 
 def test_a_centred_cosine_is_refused_as_sides_are_read_in_parts(written, tmp_path):
-    refuses("is centred", main, ["--backend", "cosine", *written, str(tmp_path / "j")])
+    refuses("centres whole sides", main, ["--backend", "cosine", *written, str(tmp_path / "j")])
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ from steps.anonymisers.registry import (
 from steps.sources import SourceSpeaker, VoiceKey
 from steps.standalone.job import key_number, load_system
 from steps.standalone.protection import Work, _Pieces
-from steps.standalone.stream import LONGEST, Loudness, Piece, Recording, one_level
+from steps.standalone.stream import LONGEST, Loudness, Piece, one_level
 from steps.synthesis.f0 import compute_f0_stats
 from tests.recipes import ROOT
 from tests.refusals import refuses
@@ -66,8 +66,7 @@ def make(system: Anonymiser, tmp_path: Path) -> Make:
         (tmp_path / "in").mkdir(exist_ok=True)
         soundfile.write(tmp_path / "in" / path, wave, 16000, kind)
         work = Work(tmp_path / "in", tmp_path / "out", system, "each", level)
-        recording = Recording.open(tmp_path / "in" / path)
-        work.protect("who", path, recording, NO_PITCH, lambda _: None)
+        work.protect("who", path, NO_PITCH, lambda _: None)
         assert soundfile.info(tmp_path / "out" / path).subtype == kind
         return samples(tmp_path / "out" / path)
 

@@ -54,6 +54,22 @@ def test_a_reader_has_at_most_28000_written_words():
     assert len(re.findall(WORD, text)) <= 28_000
 
 
+def test_all_pages_have_at_most_37000_words_beside_their_tables():
+    found = 0
+    for page in (page for page in PAGES if page.name != "CHANGELOG.md" and not page.is_symlink()):
+        text = re.sub(r"<!--.*?-->", "", page.read_text(encoding="utf-8"), flags=re.S)
+        found += len(re.sub(r"^\|.*$", "", text, flags=re.M).split())
+    assert found <= 37_000
+
+
+def test_the_first_page_and_those_to_start_from_are_short():
+    readme, *starts = (ROOT / "README.md", *sorted(ROOT.glob("docs/start_*.md")))
+    text = re.sub(r"<!-- table: .*?-->", "", readme.read_text(encoding="utf-8"))
+    assert len(text.split()) <= 900
+    for page in starts:
+        assert len(page.read_text(encoding="utf-8").split()) <= 350, page
+
+
 @pytest.mark.parametrize("page", sorted(ROOT.glob("docs/*.md")), ids=lambda page: page.stem)
 def test_a_page_of_docs_has_at_most_800_words(page):
     """Words stand in tables and commands, too."""

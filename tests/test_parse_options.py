@@ -184,3 +184,15 @@ def test_options_that_scripts_share_stand_in_a_file_of_their_own(tmp_path):
 
 def test_an_empty_command_is_refused(run):
     refused(run("--cpu-cmd", ""), "--cpu-cmd: the value is empty")
+
+
+def test_help_was_lines_of_400_characters_and_a_script_ran_in_its_folder_alone(tmp_path):
+    """run.sh was found by its path, but not what stands beside it."""
+    done = run_words(["egs/synth/run.sh", "--help"], 0, cwd=ROOT)
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= 100
+    titles = [line for line, above in zip(lines[1:], lines, strict=False) if not above]
+    assert {"What protects:", "Who attacks:", "The report:"} <= {*titles}
+    for name in ("nist.sh", "generators.sh"):
+        told = run_words([f"{ROOT}/egs/synth/{name}", "--help"], 0, cwd=tmp_path).stdout
+        assert "--systems" in told

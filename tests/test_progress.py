@@ -49,8 +49,8 @@ def test_lines_say_how_much_is_done_and_left():
     ("n", "seconds", "expected"),
     [
         (9, 1.0, 0),  # shorter than 10 s: nothing to tell
-        (1000, 1.0, 16),  # 60 s come before 10 %: a line a minute
-        (300, 1.0, 9),  # every 10 %
+        (1000, 1.0, 17),  # a sign of life; then 60 s come before 10 %: a line a minute
+        (300, 1.0, 10),  # then every 10 %
         (100, 0.5, 4),  # 10 % is 5 s: lines stay 10 s apart
         (3, 1000.0, 2),  # one before each later item
         (0, 1.0, 0),
@@ -61,7 +61,9 @@ def test_lines_are_few(n, seconds, expected):
 
 
 def test_what_has_no_length_is_counted():
-    assert lines(125, 1.0, sized=False) == ["x: 60 utterances in 1:00", "x: 120 utterances in 2:00"]
+    assert lines(125, 1.0, sized=False) == [
+        "x: 10 utterances in 0:10", "x: 70 utterances in 1:10",
+    ]  # fmt: skip
 
 
 def test_a_terminal_gets_a_bar():

@@ -16,6 +16,7 @@ import pytest
 import soundfile
 
 from steps.anonymisers.mcadams import McAdams, transform
+from steps.anonymisers.registry import Description
 from steps.protect_folder import main
 from steps.protect_stream import main as protect_stream
 from steps.standalone import job, protection
@@ -34,6 +35,10 @@ SYSTEM = ROOT / "egs/TEMPLATE/conf/systems/b2r.yaml"
 
 
 KEY = "a key of sixteen"
+
+
+# Of a system that asks for the pitch of the speaker.
+ASKS = classmethod(lambda *_: Description("spk", ("f0",)))
 
 
 def speechlike(seconds: float, seed: int = 0) -> np.ndarray:
@@ -120,6 +125,33 @@ def loudness(wave: np.ndarray) -> np.ndarray:
     return 10 * np.log10(wave.reshape(-1, 1600).var(axis=1) + 1e-9)
 
 
+@pytest.mark.parametrize(("asks", "per", "calls"), [
+    (False, "speaker", []), (True, "file", [1, 1, 1, 1]), (True, "folder", [2, 2]),
+])  # fmt: skip
+def test_the_pitch_of_all_files_was_measured_before_the_first_was_made(
+    folder, tmp_path, monkeypatch, asks, per, calls
+):
+    """Also for systems that do not ask for it."""
+    done = list[object]()
+    plain, write_file = protection.learn_f0, Work._write
+
+    def learn(recordings: Sequence[Recording], *more: Any) -> F0Stats:
+        done.append(len(recordings))
+        return plain(recordings, *more)
+
+    def made(*given: Any) -> Any:
+        done.append("made")
+        return write_file(*given)
+
+    monkeypatch.setattr(protection, "learn_f0", learn)
+    monkeypatch.setattr(Work, "_write", made)
+    if asks:
+        monkeypatch.setattr(McAdams, "describe", ASKS)
+    assert run("--key", KEY, "--per", per, folder, tmp_path / "out") == 0
+    assert [found for found in done if found != "made"] == calls
+    assert done == [x for n in calls for x in (n, "made")] or per != "file"
+
+
 @pytest.mark.parametrize(
     ("where", "nj"), [("open", 1), ("pitch", 1), ("pitch", 2), ("convert", 1), ("end", 2)]
 )
@@ -142,7 +174,7 @@ def test_any_exception_in_a_file_ended_the_run(folder, tmp_path, monkeypatch, ca
     refuses("1 of 4 files are not protected", run, *words, kind=LossError)
     said = capsys.readouterr().err
     (line,) = [line for line in said.splitlines() if "anna-2.flac" in line]
-    wanted = "its process was ended" if where == "end" else "fault of this program.*ZeroDivision"
+    wanted = "its process was killed" if where == "end" else "fault of this program.*ZeroDivision"
     assert re.search(f"anna-2.flac: .*{wanted}", line)
     assert (tmp_path / "out/anna-1.wav").is_file()
     assert (tmp_path / "out/sub dir/bert-1.ogg").is_file()
@@ -158,6 +190,7 @@ def test_two_people_on_two_channels_had_one_pitch(tmp_path, monkeypatch):
         return plain(self, wave, key, speaker, *more)
 
     monkeypatch.setattr(McAdams, "transform", convert)
+    monkeypatch.setattr(McAdams, "describe", ASKS)
     write(tmp_path / "in/call.wav", np.stack([speechlike(6.0), speechlike(12.0)[::2]], 1))
     write(tmp_path / "in/note.wav", speechlike(6.0))
     assert (
@@ -397,9 +430,11 @@ def test_a_run_that_went_on_gave_a_speaker_another_pitch(folder, tmp_path, monke
         return plain(recordings, *more)
 
     monkeypatch.setattr(protection, "learn_f0", learn)
+    monkeypatch.setattr(McAdams, "describe", ASKS)
     out, words = tmp_path / "out", ("--key", KEY, "--per", "speaker")
     assert run(*words, folder, out) == 0
     whole = sorted(heard)
+    assert whole == [["anna-1.wav", "anna-2.flac"], ["bert-1.ogg", "bert-2.wav"]]
     (out / "anna-2.flac").unlink()
     before = (out / "anna-1.wav").stat().st_mtime_ns
     heard.clear()
@@ -434,7 +469,7 @@ def test_a_damaged_recording_left_all_of_its_speaker_their_own_pitch(tmp_path):
     soundfile.write(tmp_path / "b.wav", bad, 16000, subtype="FLOAT")
     found = [Recording.open(tmp_path / name) for name in ("a.wav", "b.wav")]
     alone = protection.learn_f0(found[:1])
-    assert alone.n > 100 and protection._learn(found, None, lambda _: None)[0].n == alone.n
+    assert alone.n > 100 and protection.learn_f0(found).n == alone.n
 
 
 def test_who_spoke_between_the_stretches_kept_their_pitch(tmp_path):
@@ -492,7 +527,9 @@ def test_a_file_that_cannot_be_read_is_named_and_the_rest_goes_on(folder, tmp_pa
         (["--speakers", "IN/notes.txt", "IN", "OUT"], "for --per speaker"),
         (["--per=speaker", "--speakers", "IN/notes.txt", "IN", "OUT"], "`<file> TAB <speaker>`"),
         (["IN", "IN/out"], "lies in"),
-        (["IN", "."], "lies in"),
+        (["IN", "."], "OUT, ., holds IN, in"),
+        (["IN", "IN"], "is the same folder as IN"),
+        (["--system", "b2", "IN", "OUT"], "did you mean .*conf/systems/b2.yaml or models/bn2 or"),
         (["nowhere", "OUT"], "is not a folder"),
         (["EMPTY", "OUT"], "holds no audio file"),
         (["--system", "nowhere.yaml", "IN", "OUT"], "is missing"),
@@ -682,9 +719,16 @@ def test_a_new_secret_gave_the_names_of_an_old_table(folder, tmp_path):
         ("Anna Schmidt.wav", True),
         ("Schmidt_Anna_3.mp3", True),
         ("Ольга Иванова.wav", True),
+        ("Mu\u0308ller_Hans.wav", True),  # as a Mac writes it
+        ("MÜLLER_Hans.wav", True),
+        ("interview_JaneDoe.wav", True),
+        ("p1 1980-03-12.wav", True),
+        ("12.3.1980/a.wav", True),
+        ("20240512101500.wav", False),
+        ("1188-133604-0010.flac", False),
         ("Élodie-Noël/1.wav", True),
         ("talk of Dr. Who/a.wav", True),
-        ("Mary O'Neil.wav", False),
+        ("Mary O'Neil.wav", True),
         ("anna-1.wav", False),
         ("REC_0001.WAV", False),
         ("Anna 1.wav", False),
@@ -704,8 +748,20 @@ def test_what_it_takes_is_told_before_it_starts(folder, tmp_path, capsys):
     assert run("--key", KEY, folder, tmp_path / "out") == 0
     said = capsys.readouterr().err
     assert "0:06 of audio in 5 files, 1 at a time: about 0:00 on cores like ours" in said
-    assert "1 of 5 names have two words in a row with a capital letter" in said
-    assert "such as Anna Li.wav" in said and "not noticed" in said
+    assert "1 of 5 names look like those of people" in said
+    assert "a name like that of a person: Anna Li.wav" in said and "not noticed" in said
+
+
+def test_the_console_was_silent_on_silence_and_long_on_limits(folder, tmp_path, capsys):
+    """Nine lines on each run; and a voice for a file that had none was counted."""
+    write(folder / "hiss-1.wav", 4e-4 * np.random.default_rng(0).standard_normal(16000))
+    (folder / "bad.wav").write_bytes(b"RIFF no audio")
+    refuses("1 of 6", run, "--key", KEY, folder, tmp_path / "out", kind=LossError)
+    said = capsys.readouterr()
+    assert f"{folder}/sub dir/bert-2.wav: {protection.SILENCE}" in said.err
+    assert f"{folder}/hiss-1.wav: {protection.NOISE}" in said.err
+    assert "5 files protected now, 1 failed; 5 pseudo-speakers" in said.out
+    assert len(said.out.splitlines()) == 4 and "was not measured" in said.out
 
 
 def test_progress_counts_seconds_and_files():

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
@@ -94,11 +94,22 @@ def _two_frames(codec: str, head: bytes) -> bool:
 def audio_format(path: Path) -> str | None:
     """Format name of libsndfile for a suffix, or the suffix of one that libsndfile does not read;
     None for a suffix of no audio format."""
-    name = path.suffix[1:].upper()
+    return _format_of(path.suffix)
+
+
+@cache
+def _format_of(suffix: str) -> str | None:
+    name = suffix[1:].upper()
     name = _ALIASES.get(name, name)
     # To read RAW takes more than a suffix.
     known = name in _FOREIGN or (name in soundfile.available_formats() and name != "RAW")
     return name if known else None
+
+
+@cache
+def is_written(form: str) -> bool:
+    """Whether files of a format are written."""
+    return form in soundfile.available_formats() and soundfile.check_format(form)
 
 
 # ---- A file, and the recordings in it.

@@ -139,9 +139,9 @@ def progress(
     """Make a wrapper for an iterable: it yields the items unchanged and shows how many are done.
 
     On a terminal: a tqdm bar. Elsewhere lines such as `anonymise: 120 of 400 utterances, 0:35
-    left`, at least 10 s apart, and then only where 10 % more is done or a minute has gone; a stage
-    of less than 10 s writes nothing. The time left assumes that the rest goes as fast. beside: what
-    else is said of how far it is.
+    left`, at least 10 s apart, and from the second on only where 10 % more is done or a minute has
+    gone; a stage of less than 10 s writes nothing. The time left assumes that the rest goes as
+    fast. beside: what else is said of how far it is.
     """
 
     def wrapped(items: Iterable[Item]) -> Iterator[Item]:
@@ -165,7 +165,7 @@ def progress(
         for done, item in enumerate(items):
             now = clock()
             more = total is not None and done - told >= SHARE * total
-            if now - last >= APART and (more or now - last >= LONG):
+            if now - last >= APART and (more or not told or now - last >= LONG):
                 further = beside() and f", {beside()}"
                 out.write(f"{name}: {_how_far(done, total, unit + further, now - started)}\n")
                 out.flush()

@@ -151,6 +151,20 @@ def _repeat(words: Sequence[str], command: click.Command) -> list[str]:
     return repeated
 
 
+def words_again(**changes: object) -> list[str]:
+    """Words that call the program that runs once more, defaults included, with other values of some
+    options; None: without it."""
+    context = click.get_current_context()
+    values = [
+        (param, (context.params | changes)[str(param.name)]) for param in context.command.params
+    ]
+    given = [(option.opts[0], value) for option, value in values if isinstance(option, _Option)]
+    words = [name if value is True else f"{name}={value}" for name, value in given
+             if value not in (None, False)]  # fmt: skip
+    arguments = [value for param, value in values if not isinstance(param, _Option)]
+    return [*words, "--", *(str(value) for value in arguments if value is not None)]
+
+
 class Program:
     """Program made from one function, or from several, which are its commands.
 

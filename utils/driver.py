@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from shutil import rmtree
 
@@ -29,6 +29,8 @@ from utils.tables import PARTIAL, write_json
 
 GRACE = 20.0  # seconds: longer than a launcher needs to cancel its jobs
 OWNED, COMMAND = "PSEUDOVOX_OWNED", "PSEUDOVOX_COMMAND"  # in the environment
+STEPS = Path("exp/steps.log")  # of the last run: each step, and why it was made
+APART = 10.0  # seconds between two lines on steps
 Command = tuple[launching.Request | None, list[Job]]  # a launcher's, or none, and its jobs
 Commands = Iterator[Command]  # of a step, one after the other
 
@@ -75,6 +77,7 @@ class Driver:
         self.foreseen: list[Foreseen] = []
         self.failed: list[tuple[Row, int]] = []
         self._told: set[object] = set()  # notes and stages
+        self._told_at = -APART  # of a step
 
     @property
     def nj(self) -> int:
@@ -97,7 +100,11 @@ class Driver:
             (planned, rows), planned_at = self._plan(), 0  # which writes settings of others' speech
             self._record()
             self._tell(planned, rows)
+            if planned.lacking and self.is_dry:  # before hundreds of steps are looked at
+                return self._tell_lacking(planned)
             self._tell_stale(rows, first)
+            if not self.is_dry:
+                self._estimate([row for row in rows if first <= row.stage <= last])
             for until in (*self.script.again, last):
                 if len(self.remade) > planned_at and not self.is_dry:
                     (planned, rows), planned_at = self._plan(), len(self.remade)
@@ -171,6 +178,7 @@ class Driver:
         if os.environ.get(OWNED) != place:
             self._lock()
             os.environ[OWNED] = place
+            STEPS.unlink(missing_ok=True)
             for left in Path("exp").glob(".partial.*"):
                 rmtree(left)
             partial = tempfile.mkdtemp(prefix=".partial.", dir=Path("exp").absolute())
@@ -200,19 +208,31 @@ class Driver:
 
     # ---- A dry run.
 
-    def _foresee(self, rows: Sequence[Row]) -> None:
+    def _foreseen(self, rows: Sequence[Row], remade: set[str]) -> Iterator[Foreseen]:
+        """Yield what would be done of each row; remade: outputs that would be, which grows."""
         for row in rows:
+            words = self.words(row)
+            reason = Step(row.outs, words, row.maybe).why(remade)
+            if reason is not None:
+                remade.update(row.outs)
+            yield Foreseen(row, reason or "", words)
+
+    def _estimate(self, rows: Sequence[Row]) -> None:
+        """Log how long the steps take that are planned so far, if any is to be made."""
+        steps = list(self._foreseen(rows, set()))
+        if any(step.reason for step in steps):
+            log(self.sum_up(steps, self.nj)[-1])
+
+    def _foresee(self, rows: Sequence[Row]) -> None:
+        for step in self._foreseen(rows, self.remade):
+            row = step.row
             self._tell_stage(row.stage)
             self.seen.add(row.out)
-            words = self.words(row)
-            reason = Step(row.outs, words, row.maybe).why(self.remade)
-            if reason is not None:
-                self.remade.update(row.outs)
-            self.foreseen.append(Foreseen(row, reason or "", words))
-            if self.dry == "full" and reason is None:
+            self.foreseen.append(step)
+            if self.dry == "full" and not step.reason:
                 log(f"up to date: {row.out}")
             elif self.dry == "full":
-                log(f"would make {row.out} ({reason}):")
+                log(f"would make {row.out} ({step.reason}):")
                 for command in self.script.commands(row, self.options):
                     print(f"  {shlex.join(command)}")
 
@@ -233,21 +253,27 @@ class Driver:
         return reason
 
     def _tell_step(self, text: str) -> None:
-        """Log a step; on a terminal one line stands for all: how many are done, and time left."""
-        if not sys.stdout.isatty():
-            log(text)
-            return
-        made, minutes = len(self.seen & self.remade), (time.monotonic() - self.since) / 60
+        """Record a step, and say how many are done, and the time left: on a terminal one line
+        stands for all, elsewhere there is one in ten seconds."""
+        now = time.monotonic()
+        with STEPS.open("a") as stream:
+            stream.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
+        made, minutes = len(self.seen & self.remade), (now - self.since) / 60
         left = minutes / max(made, 1) * (self.total - len(self.seen))
         time_left = f", about {max(1, round(left))} min left" if made else ""
-        print(f"{clear_line()}{len(self.seen)} of {self.total}{time_left}", end="", flush=True)
+        how_far = f"{len(self.seen)} of {self.total}{time_left}"
+        if sys.stdout.isatty():
+            print(f"{clear_line()}{how_far}", end="", flush=True)
+        elif now - self._told_at >= APART:
+            self._told_at = now
+            log(f"{how_far}: {text}")
 
     def tell_begin(self, row: Row, reason: str) -> None:
         """Log that a step begins, and why."""
         self._tell_stage(row.stage)
         self.seen.add(row.out)
         self.remade.update(row.outs)
-        self._tell_step(f"{len(self.seen)} of {self.total}: making {row.out} ({reason})")
+        self._tell_step(f"making {row.out} ({reason})")
 
     def launch(
         self, words: Sequence[str], out: str, n: int
@@ -323,14 +349,28 @@ class Driver:
                 log(line)
             log(self.script.results.format_map(outs))
 
+    def _submitted(self) -> Iterator[list[str]]:
+        """Yield the launcher's words for each step that would be made and that Slurm would run."""
+        for step in (step for step in self.foreseen if step.reason):
+            row, values = step.row, {**self.options, **step.row.values}
+            words = fill(self.script.programs[row.table][0], values)
+            if words[0].endswith(".py"):
+                n = self.nj if row.cut or "JOB" in words else 0
+                _, (job,) = self.launch(words, row.out, n)
+                yield list(job.words[1:])
+
     def _tell_lacking(self, planned: Planned) -> int:
         """Report the requested parts that a dry run lacks; return the exit status."""
         lacking = [*planned.lacking]
         launcher, *_ = os.environ["cpu_cmd"].split()  # noqa: SIM112
         if Path(launcher).name == "slurm.py":
-            from utils.slurm import why_not
+            from utils.slurm import show, why_not
 
-            lacking += filter(None, [why_not()])
+            why = why_not()
+            lacking += filter(None, [why])
+            submitted = (words for words in self._submitted() if not why)
+            for words in islice(submitted, 1):
+                print(show(words))
         for line in lacking:
             complain(f"{self.name}: {line}")
         return UserError.exit_status if lacking else 0

@@ -145,8 +145,9 @@ def name_processes(pids: Collection[int]) -> str:
     return ", ".join(words)
 
 
-def lock(fd: int, seconds: float = 0) -> bool:
+def lock(fd: int, seconds: float = 0, kind: int = fcntl.LOCK_EX) -> bool:
     """Lock an open file; the kernel frees it when the last process that inherited it has ended.
+    kind: LOCK_SH where others may have it, too.
 
     Returns False where another has it, after at most some seconds. Raises OSError where the file
     system has no locks.
@@ -154,7 +155,7 @@ def lock(fd: int, seconds: float = 0) -> bool:
     deadline = time.monotonic() + seconds
     while True:
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(fd, kind | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() >= deadline:
                 return False

@@ -5,7 +5,7 @@
 #   dry_run=false  # only say what to do   ->  --dry-run, --dry-run true, --dry-run=false
 #   . utils/parse_options.sh
 #
-# The block may end in `. FOLDER/options.sh`, whose variables are also options: those that several scripts share.
+# A line `## TITLE` begins a group of --help. The block may end in `. FOLDER/options.sh`, whose variables are also options: those that several scripts share.
 # --config FILE reads `name=value` lines (nothing in it is run); the command line wins over it,
 # wherever it stands. --help shows the block's comments. `--` ends the options. What follows the
 # options is left in "$@"; an option there is an error. A value is text: it is never evaluated.
@@ -21,7 +21,7 @@ _po_fail() {
 # Reads the block of the script "$1": names and comments of its variables, and the script's own head. With "$2", all of
 # a file of shared options: neither its head, nor a line where the block ends.
 _po_read_block() {
-  local line rest name='' in_head=${2:-true}
+  local line rest name='' title='' in_head=${2:-true}
   local next_assignment="^[^[:blank:]\"']*(\"[^\"]*\"|'[^']*')?[[:blank:]]+([a-z][a-z0-9_]*=.*)$"
   while IFS= read -r line || [[ -n $line ]]; do
     if [[ $line =~ ^(\.|source)[[:blank:]].*parse_options\.sh ]]; then return 0; fi
@@ -31,12 +31,16 @@ _po_read_block() {
       while [[ $rest =~ ^([a-z][a-z0-9_]*)=(.*)$ ]]; do # several may stand on a line
         name=${BASH_REMATCH[1]}
         [[ -v _po_comment[$name] ]] || _po_names+=("$name")
+        [[ -z $title ]] || _po_title[$name]=$title
+        title=
         _po_comment[$name]=
         [[ $line != *' # '* ]] || _po_comment[$name]=${line##* \# }
         if [[ $rest =~ $next_assignment ]]; then rest=${BASH_REMATCH[2]}; else rest=; fi
       done
     elif [[ -n $name && $line =~ ^[[:blank:]]+\#[[:blank:]]*(.*)$ ]]; then
       _po_comment[$name]+=" ${BASH_REMATCH[1]}"
+    elif ! $in_head && [[ $line == '## '* ]]; then
+      title=${line#'## '}
     elif $in_head && [[ $line == '# shellcheck '* ]]; then
       continue
     elif $in_head && [[ $line =~ ^\#[[:blank:]]?([^!].*)?$ ]]; then
@@ -50,7 +54,7 @@ _po_read_block() {
 }
 
 _po_help() {
-  local name width=13 option
+  local name width=13 option line word words
   for name in "${_po_names[@]}"; do
     option="--${name//_/-} ${_po_default[$name]-}"
     [[ ${#option} -le $width ]] || width=${#option}
@@ -58,7 +62,21 @@ _po_help() {
   [[ $width -le 34 ]] || width=34
   printf 'Usage: %s [options]\n%s\nOptions, with their values when not given:\n' "$0" "${_po_head:+$'\n'$_po_head}"
   for name in "${_po_names[@]}"; do
-    printf "  %-${width}s  %s\n" "--${name//_/-} ${_po_default[$name]-}" "${_po_comment[$name]}"
+    [[ ! -v _po_title[$name] ]] || printf '\n%s:\n' "${_po_title[$name]}"
+    option="--${name//_/-} ${_po_default[$name]-}" line=
+    read -ra words <<<"${_po_comment[$name]}"
+    if [[ ${#option} -gt $width ]]; then
+      fold -s -w 98 <<<"  $option"
+      option=
+    fi
+    for word in "${words[@]}"; do
+      if [[ -n $line && $((width + ${#line} + ${#word})) -gt 94 ]]; then
+        printf "  %-${width}s  %s\n" "$option" "$line"
+        option='' line=
+      fi
+      line+=${line:+ }$word
+    done
+    [[ -z $option$line ]] || printf "  %-${width}s  %s\n" "$option" "$line"
   done
   printf "  %-${width}s  %s\n" "--config FILE" "read options from name=value lines" "--help" "show this"
 }
@@ -109,12 +127,14 @@ _po_read_config() {
 
 printf -v command_line '%q ' "$0" "$@"
 command_line=${command_line% }
-[[ -f ${BASH_SOURCE[1]-} ]] || _po_fail "parse_options.sh: to be sourced by a script"
+_po_script=${BASH_SOURCE[1]-}
+[[ -f $_po_script ]] || _po_script=${_po_script##*/} # called by its path, it has gone to its folder
+[[ -f $_po_script ]] || _po_fail "parse_options.sh: to be sourced by a script"
 # What may be meant as true or false, of which _po_check_value takes two spellings.
 _po_truth='^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee]|[Yy][Ee][Ss]|[Nn][Oo]|[Oo][Nn]|[Oo][Ff][Ff])$'
-declare -A _po_comment=() _po_default=()
+declare -A _po_comment=() _po_default=() _po_title=()
 config_names=() _po_names=() _po_head='' _po_set=() _po_given=() _po_configs=() _po_ended=false _po_wants_help=false _po_home=~
-_po_read_block "${BASH_SOURCE[1]}"
+_po_read_block "$_po_script"
 for _po_name in "${_po_names[@]}"; do
   if [[ -v $_po_name ]]; then _po_default[$_po_name]=${!_po_name}; fi
 done
@@ -179,5 +199,5 @@ fi
 # shellcheck disable=SC2034  # for the script that sources this
 option_names=("${_po_names[@]}")
 unset -f _po_fail _po_read_block _po_help _po_check_name _po_check_value _po_read_config
-unset _po_comment _po_default _po_names _po_head _po_set _po_given _po_configs _po_ended _po_wants_help \
-  _po_name _po_option _po_value _po_truth _po_i _po_home
+unset _po_comment _po_default _po_title _po_names _po_head _po_set _po_given _po_configs _po_ended _po_wants_help \
+  _po_name _po_option _po_value _po_truth _po_i _po_home _po_script

@@ -272,6 +272,21 @@ def next_array(numbers: Sequence[int], size: int, largest: int) -> tuple[int, li
     return offset, [number for number in chosen if number - offset <= largest]
 
 
+def show(words: Sequence[str]) -> str:
+    """What would be submitted for the words of a launcher: the command of sbatch, with the number
+    of jobs, memory and partition as far as they are asked for, and the script."""
+    request = launching.parse_request(words, None, CONFIG)
+    submit = read_slurm_config(request.options.get("config", CONFIG)).submit_words(request.options)
+    asked = " ".join(submit)
+    site = [
+        f"{what}: the site's default" for what in ("mem", "partition") if f"--{what}" not in asked
+    ]
+    about = "; ".join([f"{len(request.numbers)} jobs" if request.name else "1 job", *site])
+    size = [f"--array={launching.show_numbers(request.numbers, '-')}"] * bool(request.name)
+    script = job_script(request).decode(errors="replace")
+    return f"the first that would be submitted ({about}):\n{shlex.join([*submit, *size])}\n{script}"
+
+
 @dataclass
 class Launcher:
     """Submits the jobs of a request and follows each to its end.

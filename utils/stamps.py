@@ -362,6 +362,9 @@ class Step:
 
     def why(self, remade: Collection[str] = ()) -> str | None:
         """Why the command must run; None when all that it made is up to date."""
+        missing = next((out for out in self._there() if read_stamp(out) is None), None)
+        if missing is not None:
+            return self._why(missing)
         for word in self._command if remade else ():
             for path in map(Path, names_in(word)):
                 if any(str(part) in remade for part in (path, *path.parents)):

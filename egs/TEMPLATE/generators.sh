@@ -8,6 +8,7 @@
 # Results: exp/generators/<encoder>/results/RESULTS.md, generators.csv and capacity.pdf.
 # shellcheck disable=SC2034  # local/run_recipe.py is given the options
 set -euo pipefail
+cd -- "$(dirname -- "$0")"
 
 stage=0                                                   # first stage to run
 stop_stage=4                                              # last stage to run

@@ -7,6 +7,7 @@
 # Results: exp/nist/<set>/results/RESULTS.md (beside 003's Tables 5 to 8) and metrics.csv.
 # shellcheck disable=SC2034  # local/run_recipe.py is given the options
 set -euo pipefail
+cd -- "$(dirname -- "$0")"
 
 stage=0             # first stage to run
 stop_stage=5        # last stage to run

@@ -1,21 +1,25 @@
 #!/usr/bin/env bash
-# The one recipe: protect a speech corpus with several systems, attack each, and measure what was left.
-# A corpus differs by its prepare.sh and conf/ only (egs/README.md). Run it in egs/<corpus>:
+# The one recipe: protect a speech corpus with several systems, attack each, measure what was left.
+# A corpus differs by its prepare.sh and conf/ only (egs/README.md). Call it in egs/<corpus>:
 #   ./run.sh                              everything that is not up to date
 #   ./run.sh --stage 5 --stop-stage 9     some stages; --dry-run names them
 #   ./run.sh --systems "b2 b2r" --dry-run what would be done, and why
 # Results: exp/results/metrics.csv (one figure a row), exp/report/report.html and RESULTS.md.
 # shellcheck disable=SC2034  # local/run_recipe.py is given the options
 set -euo pipefail
+cd -- "$(dirname -- "$0")" # paths are seen from egs/<corpus>, wherever this was called
 
-stage=0                                    # first stage to run
-stop_stage=11                              # last stage to run
-corpus=                                    # folder of the corpus, where it needs one (egs/<corpus>/README.md)
-download=false                             # fetch the corpus first, where its prepare.sh can
-protocol=                                  # a challenge whose attackers and evaluators are taken: conf/protocols/<protocol>.yaml (docs/protocols.md)
-systems="b2 b2r"                           # what protects: conf/systems/<system>.yaml
-external=                                  # speech that something else protected: "<name>=<folder>[,<folder of a second draw>][,train=<folder>] ..." (docs/your_own_system.md)
-external_command=                          # a program that protects: "<name>=<program> ... {in} ... {out} ... [{seed}]"
+## What runs
+stage=0        # first stage to run
+stop_stage=11  # last stage to run
+corpus=        # folder of the corpus, where it needs one (egs/<corpus>/README.md)
+download=false # fetch the corpus first, where its prepare.sh can
+protocol=      # a challenge whose attackers and evaluators are taken: conf/protocols/<protocol>.yaml (docs/protocols.md)
+## What protects
+systems="b2 b2r"  # what protects: conf/systems/<system>.yaml
+external=         # speech that something else protected: "<name>=<folder>[,<folder of a second draw>][,train=<folder>] ..." (docs/your_own_system.md)
+external_command= # a program that protects: "<name>=<program> ... {in} ... {out} ... [{seed}]"
+## Who attacks
 attackers="ignorant aligned lazy_informed" # of: ignorant aligned lazy_informed semi_informed semi_informed_finetuned semi_informed_backend white_box white_box_finetuned white_box_backend (docs/attackers.md)
 controls=false                             # also attack what every attacker must see through, or cannot: copy, bn_perm, bn_leak_*, reading (docs/attackers.md)
 draws=1                                    # how often trials are protected, each time by another draw; ignorant and lazy_informed attackers hear all, and intervals cover people and draws
@@ -24,14 +28,16 @@ distractors=                               # sets of data/ whose people are cand
 informed_level=utt                         # level at which semi-informed attackers protect their training set: utt, spk or same (as the system)
 informed_draws=4                           # how often, with other draws, attackers who train protect their training set; once where a draw changes nothing
 prepare_options=                           # further options of prepare.sh
-prosody=false                              # stage 10 compares pitch, length and level of protected speech with the original (docs/utility.md)
-quality=false                              # stage 10 estimates mean opinion scores of a sample of the trials, original and protected (docs/utility.md)
-asr=                                       # who recognises words: moonshine (English), moonshine:<folder>, whisper (99 languages), whisper:<folder>, pocketsphinx, hub:<model>; empty: not measured; needs text (docs/words.md)
-asr_spelling=english                       # how words are spelt before they are compared: english, english_digits (each digit a word), plain for any language, or vpc2024 and vpc2026 as these challenges (docs/metrics/wer.md)
-asr_language=                              # language of the speech, for Whisper: en, de, ...; empty: it guesses
-emotion=                                   # who recognises emotions: functionals, hub:<model>; empty: not measured; needs utt2emotion (docs/utility.md)
-report_audio=true                          # the report holds short clips of the worst-protected speakers; false: nobody can be heard
-drop=                                      # figures of finished runs that the report shall no longer show: names of systems, attackers, evaluators, recognisers, genders, prosody, quality, or all
+## What is left of the speech
+prosody=false        # stage 10 compares pitch, length and level of protected speech with the original (docs/utility.md)
+quality=false        # stage 10 estimates mean opinion scores of a sample of the trials, original and protected (docs/utility.md)
+asr=                 # who recognises words: moonshine (English), moonshine:<folder>, whisper (99 languages), whisper:<folder>, pocketsphinx, hub:<model>; empty: not measured; needs text (docs/words.md)
+asr_spelling=english # how words are spelt before they are compared: english, english_digits (each digit a word), plain for any language, or vpc2024 and vpc2026 as these challenges (docs/metrics/wer.md)
+asr_language=        # language of the speech, for Whisper: en, de, ...; empty: it guesses
+emotion=             # who recognises emotions: functionals, hub:<model>; empty: not measured; needs utt2emotion (docs/utility.md)
+## The report
+report_audio=true # the report holds short clips of the worst-protected speakers; false: nobody can be heard
+drop=             # figures of finished runs that the report shall no longer show: names of systems, attackers, evaluators, recognisers, genders, prosody, quality, or all
 
 . local/options.sh
 . utils/parse_options.sh

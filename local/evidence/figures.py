@@ -165,7 +165,8 @@ def _by_person(pair: Pair, scene: Scene, held: Identity) -> Iterator[Pair]:
         places = [tuple(round(x * SAMPLE_RATE) - first for x in alone)
                   for alone in clear_of(scene.turns, [person])]  # fmt: skip
         own = [(max(0, begin), min(n, end)) for begin, end in places if end > 0 and begin < n]
-        then = [tuple(min(pair.then(x), len(pair.protected)) for x in span) for span in own]
+        last = len(pair.protected)
+        then = [(min(pair.then(a), last), min(pair.then(b), last)) for a, b in own]
         sides = Excerpt.of(pair.original, own), Excerpt.of(pair.protected, then)
         lengths = [((b - a) / SAMPLE_RATE, (d - c) / SAMPLE_RATE, ())
                    for (a, b), (c, d) in zip(own, then, strict=True)]  # fmt: skip

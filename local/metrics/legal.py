@@ -95,7 +95,7 @@ def check_sides(
     twice = enrol.vectors.keys() & trial.vectors.keys()
     if twice:
         raise UserError(
-            f"{trial_path}: utterance {sort_ids(twice)[0]} is in {enrol_path} too; "
+            f"{trial_path}: utterance {sort_ids(twice)[0]} is also in {enrol_path}; "
             "an attacker who holds the very recording proves nothing, so keep the sets apart"
         )
     if not enrol.spk2utt.keys() & trial.spk2utt.keys():

@@ -50,7 +50,7 @@ def too_weak(results: Results) -> str:
 
 
 def warnings(results: Results) -> list[str]:
-    """What must not be read as privacy, and who was not run: a sentence a cause."""
+    """Sentences, one a cause: figures that must not be read as privacy, and attackers not run."""
     missing = frame.absent(set(frame.eers(results.metrics)["attacker"]))
     said = [too_weak(results), _may_err(results), _no_better(results), _too_few(results)]
     said += [_deaf(results), say("lost", n=len(results.missing)), _fewer(results)]

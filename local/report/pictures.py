@@ -467,7 +467,7 @@ def cmc(results: Results, evaluator: str, split: str) -> Found:
 
 
 def _search(entry: Entry) -> tuple[str, ...]:
-    """What tells a search from one of other x-vectors."""
+    """System, split and curve: the identity of a search among those of other x-vectors."""
     where = entry["where"]
     return where["system"], where["split"], str(entry["cmc"].tobytes())
 

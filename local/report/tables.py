@@ -265,7 +265,7 @@ Uses = Mapping[tuple[str, str], Mapping[str, Any]]
 
 
 def used(kept: Uses, system: str, *, unit: bool = False) -> list[tuple[tuple[str, str], str]]:
-    """What is left of use by each metric and who measured it, and in brackets what it was."""
+    """Use by each metric and who measured it, with that of original speech in brackets."""
     told = []
     for of, of_systems in kept.items():
         now, was = (show(f and f.value, MEASURES[of[0]], missing="–", unit=unit)
@@ -275,7 +275,7 @@ def used(kept: Uses, system: str, *, unit: bool = False) -> list[tuple[tuple[str
 
 
 def run_table(runs: Mapping[str, frame.Results]) -> Table:
-    """What each of several runs was."""
+    """A row a run: its corpus, attackers, evaluators, date, commit and command."""
     rows = []
     for run, results in runs.items():
         attacked = frame.eers(results.metrics)

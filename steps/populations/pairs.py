@@ -93,8 +93,8 @@ def read_sides(
     check_dimensions(backend, *tables)
     if average and (both := set(tables[0].vectors) & set(tables[1].vectors)):
         raise UserError(
-            f"{trial[0]}: {len(both)} utterances are tried and enrolled, as {min(both)}: the mean "
-            "of a speaker has what is tried against it; take them out of one side"
+            f"{trial[0]}: {len(both)} utterances are tried and enrolled, as {min(both)}: a "
+            "speaker's mean would hold the utterance it is tried with; take them out of one side"
         )
     return sides[0], sides[1]
 

@@ -11,6 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from steps.standalone.job import plain
 from steps.standalone.people import in_words
+from steps.standalone.shards import Shard, part_name, parts_of
 from utils.cli import UserError, clock_time
 from utils.stamps import ROOT, commit_of_code
 from utils.tables import read_json_object, write_file, write_json
@@ -31,6 +32,8 @@ COLUMNS = {
     "seconds_now": "length now (s)",
 }
 
+DIGESTS = {"source_sha256": "recording", "sha256": "result"}  # where names are kept
+
 
 def beside(folder: Path, name: str) -> Path:
     """Path of a file about a folder, beside it: `<folder>.<name>`."""
@@ -44,6 +47,7 @@ def write_account(
     settings: Mapping[str, Any],
     files: Mapping[str, Mapping[str, Any]],
     limits: Sequence[str],
+    shard: Shard | None = None,
 ) -> Path:
     """Write `<out>.account.json` and, for people, `<out>.account.html`; returns the latter.
 
@@ -51,11 +55,13 @@ def write_account(
     (before, `ended` is None); settings: what all runs share, with `source`, `system`, `per`,
     `channels`, `level`, `ends` and `keeps_time`; files: by name, with the `status` of each. An
     account of an earlier run with the same settings is merged: what it says of files that are done,
-    and of its run, stays.
+    and of its run, stays. So are those of shards; a shard has data alone.
     """
-    path = beside(out, "account.json")
-    before = _earlier(path, settings)
-    runs, known = before.get("runs", []), before.get("files", {})
+    path = beside(out, part_name("account.json", shard))
+    parts = parts_of(path)
+    before = [_earlier(one, settings) for one in (path, *parts)]
+    runs = [run for one in before for run in one.get("runs", [])]
+    known = {name: file for one in before for name, file in one.get("files", {}).items()}
     runs = [one for one in runs if one["key_digest"] != run["key_digest"]]
     failed = {name for name, file in files.items() if file["status"] == "failed"}
     known = {
@@ -70,9 +76,24 @@ def write_account(
         "limits": sentences(limits),
     }
     write_json(path, found, ensure_ascii=False)
+    for part in parts:
+        part.unlink()
+    if shard:
+        return path
     page = beside(out, "account.html")
     write_file(page, _render(found))
     return page
+
+
+def reasons_of_shards(out: Path) -> dict[str, str]:
+    """Why files of shards that have ended could not be protected, by name."""
+    found = [read_json_object(part, "") for part in parts_of(beside(out, "account.json"))]
+    return {
+        name: str(file["reason"])
+        for one in found
+        for name, file in one.get("files", {}).items()
+        if file["status"] == "failed"
+    }
 
 
 def cuts(out: Path) -> dict[str, tuple[float, float]]:
@@ -109,11 +130,16 @@ def _same(settings: Mapping[str, Any]) -> list[object]:
     return [settings["system"]["digest"], *(settings[name] for name in names)]
 
 
+def now() -> str:
+    """Time, to the minute."""
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
+
+
 def origin() -> dict[str, str]:
     """Time at which a run ended, and its program: `ended`, `version`, `commit`."""
     about = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     return {
-        "ended": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+        "ended": now(),
         "version": about["project"]["version"],
         "commit": commit_of_code(),
     }
@@ -137,5 +163,6 @@ def _render(found: Mapping[str, Any]) -> str:
             for name, title in COLUMNS.items()
             if any(name in file for file in files.values())
         },
+        "digests": {n: DIGESTS[n] for n in [*DIGESTS][: 1 if found["renamed"] else 2]},
     }
     return environment.get_template("steps/standalone/account.html.jinja").render(found, **told)

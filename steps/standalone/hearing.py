@@ -61,7 +61,7 @@ def listen(
             own = heard[at // FRAME : (at + WINDOW) // FRAME]
             if own.mean() >= _SPOKEN and block[at : at + WINDOW].any():
                 starts.append(begin + at)
-                vectors.append(encoder.embed(block[at : at + WINDOW]))
+                vectors.append(encoder.embed(block[at : at + WINDOW]).astype(np.float64))
     found = np.stack(vectors) if vectors else np.zeros((0, 1))
     mask = np.concatenate([*speech, np.zeros(0, bool)])
     return mask, np.array(starts, int), found / np.linalg.norm(found, axis=1, keepdims=True)

@@ -1,6 +1,7 @@
 """A folder of audio through a system: the system's own folder, the plan, and jobs side by side."""
 
 import ctypes
+import fcntl
 import hashlib
 import hmac
 import json
@@ -19,17 +20,17 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from itertools import pairwise
+from difflib import get_close_matches
+from itertools import islice, pairwise
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
-
-import soundfile
+from typing import IO, Any, TypeVar
 
 from steps.anonymisers.registry import CPU_SECONDS, Anonymiser, describe_system, load_anonymiser
-from steps.anonymisers.voice_conversion import CONF, HELD, held
+from steps.anonymisers.voice_conversion import CONF, HELD, MODELS, held
 from steps.sources import Resources
-from utils.audiofile import audio_format
+from steps.standalone.shards import Shard, part_name, parts_of
+from utils.audiofile import audio_format, is_written
 from utils.cli import UserError, refusing
 from utils.digests import contents, digest_file, digest_json
 from utils.orphans import lock
@@ -51,12 +52,14 @@ NO_KEY = (
 
 @dataclass(frozen=True)
 class LoadedSystem:
-    """Loaded system. digest: of all that its speech depends on, except the key. rate: CPU seconds
-    for a second of speech, as measured of its kind; 0: not measured."""
+    """Loaded system. digest: of all that its speech depends on, except the key. pitch: whether it
+    asks for that of the speaker. rate: CPU seconds for a second of speech, as measured of its kind;
+    0: not measured."""
 
     anonymiser: Anonymiser
     digest: str
     limits: Sequence[str]
+    pitch: bool
     rate: float = 0.0
 
 
@@ -68,9 +71,12 @@ def load_system(
     folder = path if path.is_dir() else None
     conf = path if folder is None else folder / CONF
     if not is_settings(conf):
-        raise UserError(f"{conf}: is missing; a system is a yaml file, or a folder with {CONF}")
+        raise UserError(
+            f"{conf}: is missing; a system is a yaml file, or a folder with {CONF}{_near(path)}"
+        )
     found = {} if folder is None else held(folder)
-    for need in (need.split(":")[0] for need in describe_system(conf).needs):
+    needs = [need.split(":")[0] for need in describe_system(conf).needs]
+    for need in needs:
         if need not in ("f0", *HELD):
             raise UserError(
                 f"{conf}: this system wants {need} of every speaker, which a folder of audio does "
@@ -86,7 +92,17 @@ def load_system(
     kind = "model" if folder else str(read_settings(conf).get("anonymiser"))
     limits = [line.rstrip("\n") for _, line in read_lines(told)]
     limits += [] if anonymiser.is_random else [NO_KEY]
-    return LoadedSystem(anonymiser, digest, limits, CPU_SECONDS.get(kind, 0.0))
+    return LoadedSystem(anonymiser, digest, limits, "f0" in needs, CPU_SECONDS.get(kind, 0.0))
+
+
+def _near(path: Path) -> str:
+    """Systems with a name like that of a missing one, in words."""
+    root = MODELS.parent
+    known = [*MODELS.glob(f"*/{CONF}"), *root.glob("egs/TEMPLATE/conf/systems/*.yaml")]
+    names = {one.parent.name if one.name == CONF else one.stem: one for one in reversed(known)}
+    found = [names[name] for name in get_close_matches(path.stem, names, 3, 0.6)]
+    shown = [str((p.parent if p.name == CONF else p).relative_to(root)) for p in found]
+    return f"; did you mean {' or '.join(shown)}?" if shown else ""
 
 
 # ---- Plan of a folder's protection: its audio files, groups that share a voice, and finished ones.
@@ -96,8 +112,8 @@ SHORTEST_KEY = 16  # characters
 _LONGEST_KEY = 2**16  # bytes of a line that holds one
 
 
-def find_audio(folder: Path, out: Path) -> tuple[list[Path], int]:
-    """Find audio files under a folder, relative to it and sorted, and the number of other files.
+def find_audio(folder: Path, out: Path) -> tuple[list[Path], list[Path]]:
+    """Find audio files under a folder, relative to it and sorted, and so the other files.
 
     Hidden files and folders do not count. Linked folders are gone through once, after all others,
     `out` never. A link that leads nowhere and a folder that cannot be listed count as audio, so
@@ -122,14 +138,14 @@ def find_audio(folder: Path, out: Path) -> tuple[list[Path], int]:
     if folder in lost:
         raise UserError(f"{folder}: may not be read; look at its permissions")
     lost |= {path for path in files if path.is_symlink() and not os.access(path, os.F_OK)}
-    audio = sorted(
-        path.relative_to(folder) for path in {*files, *lost} if path in lost or audio_format(path)
-    )
+    every = sorted(path.relative_to(folder) for path in {*files, *lost})
+    audio = [path for path in every if folder / path in lost or audio_format(path)]
     if not audio:
         raise UserError(f"{folder}: holds no audio file")
-    if twice := [path for path in audio if made_name(path) != path and made_name(path) in audio]:
+    there = {*audio}
+    if twice := [path for path in audio if made_name(path) != path and made_name(path) in there]:
         raise UserError(f"{folder / twice[0]}: would become {made_name(twice[0])}, which is there")
-    return audio, len({*files, *lost}) - len(audio)
+    return audio, sorted({*every} - {*audio})
 
 
 def _identity(folder: StrPath) -> tuple[int, int]:
@@ -141,8 +157,7 @@ def made_name(path: Path) -> Path:
     """Name of the protected file: that of the source, with .wav behind it where its format is never
     written."""
     name = audio_format(path)
-    kept = name is None or (name in soundfile.available_formats() and soundfile.check_format(name))
-    return path if kept else path.with_name(f"{path.name}.wav")
+    return path if name is None or is_written(name) else path.with_name(f"{path.name}.wav")
 
 
 def plain(text: StrPath) -> str:
@@ -305,12 +320,14 @@ def key_number(key: str) -> int:
 
 
 @contextmanager
-def alone_in(out: Path) -> Iterator[None]:
-    """Make the folder, and lock it for this run; UserError where another run writes there."""
+def alone_in(out: Path, shard: Shard | None = None) -> Iterator[IO[str]]:
+    """Make the folder, and lock it for this run, or for this shard and others; yields what is
+    locked. UserError where another run writes there."""
     out.mkdir(parents=True, exist_ok=True)
-    with (out / JOURNAL).open("a") as stream:
+    with (out / JOURNAL).open("a") as stream, (out / part_name(JOURNAL, shard)).open("a") as own:
         try:
-            mine = lock(stream.fileno())
+            kind = fcntl.LOCK_SH if shard else fcntl.LOCK_EX
+            mine = lock(stream.fileno(), 0, kind) and (shard is None or lock(own.fileno()))
         except OSError as error:
             advice = "choose a folder of another file system"
             raise UserError(f"{out}: cannot be locked: {error.strerror}; {advice}") from error
@@ -318,74 +335,110 @@ def alone_in(out: Path) -> Iterator[None]:
             raise UserError(
                 f"{out}: another run writes there; wait for its end, or choose another folder"
             )
-        yield
+        yield stream
 
 
 class Journal:
     """Journal of files finished with the same settings; appended to as files are done.
 
     Lines of JSON: first the settings, with a salted fingerprint (scrypt) of a given key, then a
-    file a line with a mark of its source. It holds neither the key nor times.
+    file a line with a mark of its source. It holds neither the key nor times. Each shard has one.
     """
 
-    def __init__(self, out: Path, settings: Mapping[str, object], key: str | None) -> None:
+    def __init__(
+        self,
+        out: Path,
+        settings: Mapping[str, object],
+        key: str | None,
+        shard: Shard | None = None,
+    ) -> None:
         """Begin or continue; UserError where OUT has files made with other settings or another key.
 
         key: None for a fresh one, which no other run shares.
         """
-        self.path, rows = out / JOURNAL, _rows(out)
+        self._about, self.path = (out, settings, key), out / JOURNAL
+        self.done = _done(self._begin(self.path))
+        if shard:
+            self.path = out / part_name(JOURNAL, shard)
+            self.done |= _done(self._begin(self.path))
+        self.salt = ""  # of marks; secret where names are drawn
+        self.replaced = list[Path]()  # made files that are no longer what was written
+
+    def _begin(self, path: Path) -> list[dict[str, Any]]:
+        """Rows of a journal, after the check of its first, which is written where it is missing."""
+        (out, settings, key), rows = self._about, _rows(path)
         head = {
             "settings": dict(settings),
             "key": fingerprint(key, _salt(rows[0]) if rows else "") if key else "fresh",
         }
         if not rows:
-            self._append(head)
+            _append(path, head)
         elif rows[0] != head:
             same = rows[0].get("settings") == head["settings"]
             raise UserError(
                 f"{out}: holds speech that was protected with "
                 f"{'another key' if same else 'other settings'}; choose another output folder"
             )
-        self.salt = ""  # of marks; secret where names are drawn
-        self.replaced = list[Path]()  # made files that are no longer what was written
-        self._marks = dict[str, str]()
-        self.done = _done(rows)
+        return rows
 
-    def has(self, name: Path, source: Path, made: Path) -> bool:
-        """Whether a file is done, and neither it nor its source has changed or gone since."""
+    def take_parts(self) -> None:
+        """Take over what shards that have ended recorded; errors as for a run that continues."""
+        for part in parts_of(self.path):
+            _append(self.path, *(row for row in self._begin(part) if "file" in row))
+            part.unlink()
+        self.done = _done(_rows(self.path))
+
+    def has(self, name: Path, source: Path, made: Path) -> tuple[str, str] | None:
+        """SHA-256 of the source and of the file of it, if that is done, and neither has changed or
+        gone since."""
         known = self.done.get(name.as_posix())
-        if known is None or not made.is_file() or known["source"] != _mark(source, self.salt):
-            return False
-        if changed := known.get("made") != _digest(made):
+        if known is None or not made.is_file():
+            return None
+        digest, mark = digest_and_mark(source, self.salt)
+        if known["source"] != mark:
+            return None
+        found = digest_and_mark(made)[0]
+        if known.get("made") != found:
             self.replaced.append(made)
-        return not changed
+            return None
+        return digest, found
 
-    def begin(self, sources: Mapping[Path, Path]) -> None:
+    def begin(self, names: Iterable[Path]) -> None:
         """Record, before the sources are read, that files are made anew: any that a killed run
         leaves are no longer valid. The order, by name, reveals nothing about the sources."""
-        for name, source in sorted(sources.items()):
-            self._marks[name.as_posix()] = _mark(source, self.salt)
-            self._append({"file": name.as_posix(), "source": None})
+        begun = sorted(name.as_posix() for name in names)
+        _append(self.path, *({"file": name, "source": None} for name in begun))
+        for name in begun:
+            self.done.pop(name, None)
 
-    def add(self, name: Path, made: Path, told: Mapping[str, object]) -> None:
-        """Record a finished file: the mark of its source at the start, the digest of the output,
-        and its row of the account."""
-        row = {"source": self._marks[name.as_posix()], "made": _digest(made), "told": told}
-        self._append({"file": name.as_posix(), **row})
+    def add(self, name: Path, mark: str, made: str, told: Mapping[str, object]) -> None:
+        """Record a finished file: the mark of its source before it was read, the digest of the
+        output, and its row of the account."""
+        row = {"file": name.as_posix(), "source": mark, "made": made, "told": told}
+        _append(self.path, row)
+        self.done[name.as_posix()] = row
+
+    @property
+    def made(self) -> list[str]:
+        """Digests of all files that are done, in an order that does not tell which is which."""
+        return sorted(str(row.get("made")) for row in self.done.values())
 
     def told(self, name: Path) -> dict[str, object]:
         """Record of a file that is done."""
         return dict(self.done[name.as_posix()].get("told", {}))
 
-    def _append(self, row: Mapping[str, object]) -> None:
-        with self.path.open("a", encoding="utf-8") as stream:
-            stream.write(json.dumps(row, sort_keys=True) + "\n")
+
+def _append(path: Path, *rows: Mapping[str, object]) -> None:
+    with path.open("a", encoding="utf-8") as stream:
+        stream.writelines(json.dumps(row, sort_keys=True) + "\n" for row in rows)
 
 
 def made_with(out: Path, key: str | None) -> dict[str, Any]:
     """Settings with which a folder was protected; none for another program's folder. UserError
     where the key was another, or cannot be checked."""
-    rows = _rows(out) if is_there(out / JOURNAL) else []
+    if parts_of(out / JOURNAL):
+        raise UserError(f"{out}: was made in shards; end it by protecting it once without --shard")
+    rows = _rows(out / JOURNAL) if is_there(out / JOURNAL) else []
     salt = _salt(rows[0]) if rows else ""
     if key and not salt:
         raise UserError(f"{out}: nothing there can check a key; leave KEY_FILE out")
@@ -402,7 +455,7 @@ class Versions:
         drawn = known_names([SALT, *paths], table)
         self._salt = str(drawn.pop(SALT, ""))
         self._listed = {path: drawn.get(path, path).as_posix() for path in paths}
-        self._done = _done(_rows(out)) if is_there(out / JOURNAL) else None
+        self._done = _done(_rows(out / JOURNAL)) if is_there(out / JOURNAL) else None
         self.names = {path: drawn.get(path, made_name(path)) for path in paths}
 
     def made_of(self, path: Path, source: Path, made: Path) -> tuple[bool, bool]:
@@ -411,7 +464,8 @@ class Versions:
         if self._done is None:
             return True, True
         row = self._done.get(self._listed[path], {})
-        return row.get("source") == _mark(source, self._salt), row.get("made") == _digest(made)
+        mark = digest_and_mark(source, self._salt)[1]
+        return row.get("source") == mark, row.get("made") == digest_and_mark(made)[0]
 
 
 def _done(rows: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
@@ -419,8 +473,7 @@ def _done(rows: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
     return {name: row for name, row in last.items() if row["source"] is not None}
 
 
-def _rows(out: Path) -> list[dict[str, Any]]:
-    path = out / JOURNAL
+def _rows(path: Path) -> list[dict[str, Any]]:
     return [_object(line, path, number) for number, line in read_lines(path)]
 
 
@@ -447,20 +500,26 @@ def fingerprint(key: str, salt: str = "") -> str:
     return f"{salt}:{hashed.hex()}"
 
 
-def _mark(source: Path, salt: str) -> str:
-    """Mark of a file's content, enough to notice another recording; empty for a missing file and
-    for anything else, such as a named pipe. Only somebody who has the original and the salt can
-    derive it."""
-    return _digest(source, salt)[:4]
-
-
-def _digest(path: Path, salt: str = "") -> str:
+def digest_and_mark(path: Path, salt: str = "") -> tuple[str, str]:
+    """SHA-256 of a file's content, and its mark, enough to notice another recording; empty for a
+    missing file and for anything else, such as a named pipe. Only somebody who has the original and
+    the salt can derive the mark."""
+    both = hashlib.sha256(), hashlib.sha256(salt.encode("utf-8"))
     with suppress(OSError):
         if stat.S_ISREG(path.stat().st_mode):
             with path.open("rb") as stream:
-                start = hashlib.sha256(salt.encode("utf-8"))
-                return hashlib.file_digest(stream, lambda: start).hexdigest()
-    return ""
+                while block := stream.read(2**20):
+                    for one in both[: 1 + bool(salt)]:
+                        one.update(block)
+            return both[0].hexdigest(), both[bool(salt)].hexdigest()[:4]
+    return "", ""
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file; 0 where that is not known."""
+    with suppress(OSError):
+        return path.stat().st_size
+    return 0
 
 
 def unfinished(
@@ -480,6 +539,10 @@ def unfinished(
 # ---- Names of files: which look like people's, and names that are drawn in their place.
 
 _WORDS = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
+_DAY = re.compile(  # 1980-03-12, 19800312, 12.3.1980
+    r"(?<!\d)((19|20)\d\d([-_. ]?)(0[1-9]|1[0-2])\3(0[1-9]|[12]\d|3[01])"
+    r"|(0?[1-9]|[12]\d|3[01])[-_. ](0?[1-9]|1[0-2])[-_. ](19|20)\d\d)(?!\d)"
+)
 _BETWEEN = re.compile(r"[ _.,-]+")
 TABLE = "names.tsv"  # beside the output
 SALT = Path(".salt")  # its row, which is not a recording's, keeps the drawn salt of marks
@@ -488,18 +551,27 @@ _DIGITS = 16  # of a drawn name, hexadecimal
 
 def like_people(paths: Iterable[Path]) -> list[Path]:
     """Files in whose name, or that of a folder above, two words in a row begin with a capital
-    letter and go on in small ones: `Anna Schmidt`, `Schmidt_Anna-2`. No list of names is asked, so
-    others are not found, nor names in scripts without capitals.
+    letter, `Anna Schmidt`, `SCHMIDT_Anna-2`, `AnnaSchmidt`, or a day is written, as of a birth:
+    `1980-03-12`. No list of names is asked, so others are not found, nor names in scripts without
+    capitals.
 
     >>> [str(p) for p in like_people(map(Path, ["Anna Li.wav", "anna-1.wav", "REC 01.wav"]))]
     ['Anna Li.wav']
     """
-    return [path for path in paths if any(map(_has_pair, path.with_suffix("").parts))]
+    return [
+        path for path in paths if any(map(_has_pair, Path(same_name(path)).with_suffix("").parts))
+    ]
 
 
 def _has_pair(text: str) -> bool:
+    if _DAY.search(text):
+        return True
+    apart = (" " * (a.islower() and b.isupper()) + b for a, b in pairwise(f" {text}"))
+    text = "".join(apart)
     for one, other in pairwise(_WORDS.finditer(text)):
-        capital = all(w[0][0].isupper() and w[0][1:].islower() for w in (one, other))
+        words = one[0], other[0]
+        capital = all(word.istitle() or (word.isupper() and len(word) > 2) for word in words)
+        capital &= any(len(word) > 1 and word.istitle() for word in words)
         if capital and _BETWEEN.fullmatch(text[one.end() : other.start()]):
             return True
     return False
@@ -560,6 +632,7 @@ def with_name(path: Path, error: Exception) -> str:
 
 Tick = Callable[[float], None]
 _PR_SET_PDEATHSIG = 1  # of Linux's prctl
+_AHEAD = 4  # calls for each process that are under way or wait for it
 _shared: list[Any] = []  # of a process: how many seconds are done
 
 
@@ -589,7 +662,7 @@ class Jobs:
             if left and nj == 1:
                 n = next(iter(left))
                 del left[n]
-                yield n, UserError("its process was ended; is there memory for it? --nj 1")
+                yield n, UserError("its process was killed, perhaps for lack of memory; try --nj 1")
             nj = 1 if nj > 1 else self.nj
 
     def _side_by_side(
@@ -599,21 +672,23 @@ class Jobs:
         context = multiprocessing.get_context("fork")
         seconds, told = context.Value("d", 0.0), 0.0
         with ProcessPoolExecutor(nj, context, _begin, (seconds, function)) as pool:
-            numbers = dict[Future[Any], int]()
-            with suppress(BrokenProcessPool):
-                for n, call in calls.items():
-                    numbers[pool.submit(_in_process, *call)] = n
-            left = set(numbers)
+            numbers, waiting = dict[Future[Any], int](), iter([*calls.items()])
             try:
-                while left:
-                    ended, left = wait(left, 0.5, FIRST_COMPLETED)
+                while True:
+                    with suppress(BrokenProcessPool):  # few at a time: all are looked at each time
+                        for n, call in islice(waiting, _AHEAD * nj - len(numbers)):
+                            numbers[pool.submit(_in_process, *call)] = n
+                    if not numbers:
+                        return
+                    ended, _ = wait(numbers, 0.5, FIRST_COMPLETED)
                     self.tick(seconds.value - told)
                     told = seconds.value
                     for future in ended:
+                        n = numbers.pop(future)
                         if not isinstance(future.exception(), BrokenProcessPool):
-                            yield numbers[future], future.result()
+                            yield n, future.result()
             finally:
-                for process in multiprocessing.active_children() if left else ():
+                for process in multiprocessing.active_children() if numbers else ():
                     process.terminate()
 
 

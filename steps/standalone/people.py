@@ -19,6 +19,7 @@ T = TypeVar("T", int, float)
 Span = tuple[int, int]
 """First sample, and the one after the last, at 16 kHz."""
 FRAME = SAMPLE_RATE // 100
+_BEYOND = 0.05  # seconds by which a span may end after the recording
 GUARD = 0.3  # seconds around the turns of protected people, which are never in the clear
 _AROUND, _OVERLAP = 0.1, 0.5  # seconds in which a cut is looked for: about a change, and in overlap
 _SHORTEST = 0.1  # seconds of a stretch in the clear, and of one that is cut at all
@@ -131,8 +132,8 @@ def shares(
             held.append((max(turn.begin, last[1]), turn.end, who))
     for (_, before, _), (after, end, who) in pairwise([(0.0, 0.0, 0), *held]):
         most = _AROUND if after > before else _OVERLAP
-        first, last = before - _AROUND, min(max(before, after) + most, end - _SHORTEST / 2)
-        a, b = (min(n, max(0, round(at * 100))) for at in (first, last))
+        latest = min(max(before, after) + most, end - _SHORTEST / 2)
+        a, b = (min(n, max(0, round(at * 100))) for at in (before - _AROUND, latest))
         cut = quietest(loudness, a, b, _QUIET) if b - a > _QUIET else min(n, round(after * 100))
         owner[cut:] = who
     for begin, end in clear_of(turns, kept):
@@ -234,15 +235,14 @@ class Part(NamedTuple):
 @dataclass(frozen=True)
 class Scene:
     """What is known of a recording before it is protected: turns, spans that must not be heard, and
-    people who stay in the clear. voices: name of the pseudo-speaker by place of a channel in the
-    output and person, who is empty where nobody is named. by: `tone` or `silence`, for spans.
-    fault: why nothing may be written of it. sure: share of the speech that is clearly of one of the
-    people, where they were found."""
+    people who stay in the clear. voices: names of pseudo-speakers by person. by: `tone` or
+    `silence`, for spans. fault: why nothing may be written of it. sure: share of the speech that is
+    clearly of one of the people, where they were found."""
 
     turns: tuple[Turn, ...] = ()
     spans: tuple[Turn, ...] = ()
     kept: frozenset[str] = frozenset()
-    voices: Mapping[tuple[int, str], str] = field(default_factory=dict)
+    voices: Mapping[str, str] = field(default_factory=dict)
     by: str = "tone"
     fault: str = ""
     sure: float | None = None
@@ -257,6 +257,14 @@ class Scene:
             Part(column, channel, who, tuple((a * FRAME, min(n, b * FRAME)) for a, b in frames))
             for who, frames in whose.items()
         ]
+
+    def fault_with(self, recording: Recording) -> str:
+        """Why what is said cannot be of a recording, or used; empty: it can."""
+        n = recording.seconds + _BEYOND
+        late = [f"{span.end:.2f} s must not be heard" for span in self.spans if span.end > n]
+        late += [f"{t.begin:.2f} s {t.person} speaks" for t in self.turns if t.begin > n]
+        where = f"{recording.path}: ends at {recording.seconds:.2f} s"
+        return self.fault or (f"{where}, but up to {late[0]}; is it the file?" if late else "")
 
     @property
     def told(self) -> dict[str, object]:

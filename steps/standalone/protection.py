@@ -28,12 +28,21 @@ from steps.anonymisers.registry import (
 from steps.audio import SAMPLE_RATE
 from steps.sources import SourceSpeaker
 from steps.standalone.hearing import count_people
-from steps.standalone.job import Jobs, Tick, made_name, plain, result_of
+from steps.standalone.job import (
+    Jobs,
+    Tick,
+    digest_and_mark,
+    made_name,
+    plain,
+    result_of,
+    size_of,
+)
 from steps.standalone.people import (
     Excerpt,
     Part,
     Scene,
     Span,
+    draw_voices,
     hidden,
     in_order,
     put,
@@ -58,7 +67,7 @@ from steps.standalone.times import TimeMap, laid_out, table_of
 from steps.synthesis.base import TOLD_AS, WORDS
 from steps.synthesis.f0 import F0Stats, compute_f0_stats
 from utils.arrays import Float64
-from utils.audiofile import Sink, audio_format, renumber_ogg
+from utils.audiofile import AudioFile, Sink, audio_format, renumber_ogg
 from utils.cli import UserError, refusing
 from utils.tables import replacing
 
@@ -67,6 +76,9 @@ from utils.tables import replacing
 # The speaker's pitch is measured in so many stretches, spread over their files.
 _STRETCHES, _SECONDS = 12, 5.0
 _FEWEST = 100  # frames of 10 ms with voice: without any, a system leaves the speaker's own pitch
+TAGGED, BECAME = "its tags (title, artist, comment ...) were dropped", "it became"
+SILENCE = "it is silent: is it the right file?"
+NOISE = "it is faint, steady noise, without speech: is it the right file?"
 MARK = "Synthetic speech: its voice was made by pseudovox"  # in the files, where they can hold it
 SILENT = 1e-3  # of full scale, which a silent file does not reach
 _BLOCK = 2**18  # samples of a file that is put together
@@ -76,6 +88,9 @@ SEVERAL = "about {} people are heard; TURNS=auto (--turns auto) gives each a voi
 FOREIGN = "its language is {}, and this system hears English: words of it may be lost"
 _HEARD = 5  # blocks of a recording by which its language is told
 _SERIAL = b"pvox"  # number of an Ogg stream, which libsndfile draws
+_LOOKED_AT = 100  # files whose lengths tell of the others
+Pitch = Mapping[int | None, F0Stats | None]  # of a person, by channel; None: it is not asked for
+Faults = dict[Path, UserError]  # by file
 
 
 class _Pieces:
@@ -119,22 +134,26 @@ class _Pieces:
 
 
 def level_of(
-    levels: Levels, anonymiser: Anonymiser, level: str
+    levels: Levels, anonymiser: Anonymiser, level: str, noise: bool
 ) -> tuple[OutputLevel | AsItIs, Sequence[Float64]]:
-    """Rule of a file's level, and gains of its pieces. level: see `Work`; where there is no speech,
-    it is that of the source."""
-    if level == "source" or is_noise(levels):
+    """Rule of a file's level, and gains of its pieces. level: see `Work`; of mere noise, without
+    speech, it is that of the source."""
+    if level == "source" or noise:
         return AsItIs(), levels_of_source(levels)
     return anonymiser.output, one_level(levels, anonymiser.raised)
 
 
 class Made(NamedTuple):
-    """Remarks on a file, and what the account tells of it: `seconds_<what>` that became of it
-    (`base.TOLD`), and, where ends were changed, `seconds_later` that its speech begins than in the
-    source, and `seconds_now` of its length."""
+    """Remarks on a file, and what the account tells of it: its `seconds`, the `seconds_<what>` that
+    became of it (`base.TOLD`), and, where ends were changed, `seconds_later` that its speech begins
+    than in the source, and `seconds_now` of its length. source, made: SHA-256 of the recording
+    before it was read, and of the file. mark: that of the recording in the journal."""
 
     remarks: list[str]
     told: dict[str, Any]
+    source: str
+    made: str
+    mark: str
 
 
 @dataclass(frozen=True)
@@ -142,8 +161,8 @@ class Work:
     """Settings for making files. channels: mixed down, or each by itself with one pseudo-speaker.
     level: one for all files, by the system's rule, or that of each piece's source. ends: of each
     file, as `Anonymiser.ends`. names: those that were drawn; other files keep theirs. times: folder
-    for times of words (times.py), where the system tells them. scenes: who speaks when, of
-    recordings where that is known."""
+    for times of words (times.py), where the system tells them. salt: of marks. pitch: whether the
+    system asks for that of the speaker. scenes: who speaks when, where that is known."""
 
     source: Path
     out: Path
@@ -153,7 +172,9 @@ class Work:
     names: Mapping[Path, Path] = field(default_factory=dict)
     ends: str | None = None  # the system's
     times: Path | None = None
-    scenes: dict[Path, Scene] = field(default_factory=dict)
+    salt: str = ""
+    pitch: bool = True
+    scenes: Mapping[Path, Scene] = field(default_factory=dict)
 
     def target(self, path: Path) -> Path:
         """Path of the protected file."""
@@ -173,18 +194,50 @@ class Work:
         """Remarks on the mix, if a mix is made."""
         return recording.notes if None in self.made_of(recording) else []
 
-    def protect(
-        self,
-        name: str,
-        path: Path,
-        recording: Recording,
-        f0: Mapping[int | None, F0Stats],
-        tick: Tick,
-    ) -> Made:
-        """Make a file with the voice of a pseudo-speaker's name. f0: pitch by channel, which may be
-        another person's. tick: called with the seconds that are done. UserError for a file that
+    def open(self, path: Path) -> Recording:
+        """Open a recording without what must not be heard; UserError for one that cannot be read,
+        or that is not what is said of it."""
+        recording, scene = Recording.open(self.source / path), self.scenes.get(path, Scene())
+        if fault := scene.fault_with(recording):
+            raise UserError(fault)
+        return replace(recording, hidden=hidden(scene.spans, len(recording)))
+
+    def learn(self, recordings: Sequence[Recording], faults: Faults) -> Pitch:
+        """Pitch of a person by channel, from all their recordings; see `learn_f0`."""
+        heard = {own.path: self.made_of(own) for own in recordings}
+        return {
+            channel: learn_f0([r for r in recordings if channel in heard[r.path]], channel, faults)
+            for channel in dict.fromkeys(c for channels in heard.values() for c in channels)
+        }
+
+    def learn_shared(self, files: Sequence[Path], _: Tick) -> tuple[Pitch, Faults]:
+        """Pitch of a person from all their files; and why, by path, some could not be heard."""
+        opened = {path: result_of(self.open, path) for path in files}
+        faults = {path: found for path, found in opened.items() if isinstance(found, UserError)}
+        unheard: Faults = {}
+        good = [found for found in opened.values() if isinstance(found, Recording)]
+        learnt = self.learn(good, unheard)
+        return learnt, faults | {p.relative_to(self.source): why for p, why in unheard.items()}
+
+    def _pitch(self, recording: Recording) -> Pitch:
+        """Pitch of a recording alone, where the system asks for it."""
+        faults: Faults = {}
+        if not self.pitch:
+            return dict.fromkeys(self.made_of(recording))
+        found = self.learn([recording], faults)
+        for fault in faults.values():
+            raise fault
+        return found
+
+    def protect(self, name: str, path: Path, f0: Pitch | None, tick: Tick) -> Made:
+        """Make a file with the voice of a pseudo-speaker's name. f0: pitch by channel; None: that
+        of this recording. tick: called with the seconds that are done. UserError for a file that
         cannot be protected."""
         target, told = self.target(path), Counter[str]()
+        source, mark = digest_and_mark(self.source / path, self.salt)
+        scene, recording = self.scenes.get(path, Scene()), self.open(path)
+        name = name or path.as_posix()  # where turns alone name people
+        f0 = self._pitch(recording) if f0 is None else f0
         if self.anonymiser.words_alone and (language := self._foreign(recording)):
             raise UserError(
                 f"{recording.path}: its language is {language}, and this system reads English "
@@ -196,32 +249,32 @@ class Work:
             _unseen(target) as place,
             closing(_Pieces(target.parent)) as made,
         ):
-            for piece in self._convert(name, recording, f0, tick):
+            for piece in self._convert(name, recording, f0, tick, scene):
                 made.add(piece)
                 for info in piece.told:
                     told.update({x: s for x, s in info.items() if x in TOLD_AS})
             form, own = audio_format(target), recording.audio.subtype
-            later, lasts = self._write(place, form, own, made)
+            later, lasts, noise = self._write(place, form, own, made)
             for table in self.tables(path):
                 times = TimeMap(laid_out(made.words))
                 times.moved((later or 0) / SAMPLE_RATE, lasts / SAMPLE_RATE).write(table)
             language = self._foreign(recording) if told["seconds_unread"] else ""
-        faint = max(x.peak for levels, _ in made.levels for x in levels) < SILENT
-        silent = faint or is_noise(made.levels)
-        remarks = [*self.notes(recording), *_remarks(path, recording, silent, path in self.names)]
+        silent = max(x.peak for levels, _ in made.levels for x in levels) < SILENT
+        named = (path if path in self.names else made_name(path)).name
+        said = [SILENCE] * silent or [NOISE] * noise
+        remarks = [*self.notes(recording), *said, *_remarks(recording, named)]
         if told["seconds_unread"]:
             remarks.append(UNREAD.format("some"))  # how much may be hidden
         remarks += [FOREIGN.format(language)] if language else []
-        found: dict[str, Any] = {what: round(float(seconds), 2) for what, seconds in told.items()}
-        scene, wanted = self.scenes.get(recording.path, Scene()), self.made_of(recording)
-        found |= scene.told
-        if not scene.turns and (n := count_people(recording, wanted)) > 1:
-            found["heard"] = n
+        found: dict[str, Any] = {"seconds": round(recording.seconds, 2), **scene.told}
+        found |= {what: round(float(seconds), 2) for what, seconds in told.items()}
+        n = 0 if scene.turns else count_people(recording, self.made_of(recording))
+        if n > 1:
             remarks.append(SEVERAL.format(n))
         if later is not None and self.anonymiser.keeps_length:
             found["seconds_later"] = round(later / SAMPLE_RATE, 3)
             found["seconds_now"] = round(lasts / SAMPLE_RATE, 3)
-        return Made(remarks, found)
+        return Made(remarks, found, source, digest_and_mark(target)[0], mark)
 
     def _foreign(self, recording: Recording) -> str:
         """Language of a recording that is surely not English; see `foreign`."""
@@ -231,14 +284,16 @@ class Work:
         return foreign(str(recording.path), np.concatenate(begin)) if begin else ""
 
     def _convert(
-        self, name: str, recording: Recording, f0: Mapping[int | None, F0Stats], tick: Tick
+        self, name: str, recording: Recording, f0: Pitch, tick: Tick, scene: Scene
     ) -> Iterator[Piece]:
         """Yield pieces of a recording in which each person of each channel has a voice."""
-        scene, keeps = self.scenes.get(recording.path, Scene()), self.anonymiser.keeps_length
-        wanted, learnt = self.made_of(recording), dict[Part, F0Stats]()
-        channels = enumerate(wanted)
-        parts = [part for n, channel in channels for part in scene.parts(recording, n, channel)]
-
+        wanted, keeps = self.made_of(recording), self.anonymiser.keeps_length
+        channels = [f"{name}\n\n{n}" for n in range(len(wanted))] if len(wanted) > 1 else [name]
+        unnamed = draw_voices(self.anonymiser, [channels])
+        learnt = dict[Part, F0Stats | None]()
+        parts = [
+            part for n, channel in enumerate(wanted) for part in scene.parts(recording, n, channel)
+        ]
         if len(wanted) > 1 and self.anonymiser.tells_words:
             raise UserError(
                 f"{recording.path}: its channels would each have a time of their own; take "
@@ -251,11 +306,11 @@ class Work:
                     clear = (block[:, None] for block in own.blocks(part.channel))
                     found = convert_pieces(clear, [lambda x: (x, {})], keeps_length=keeps)
                 else:
-                    if part not in learnt:
-                        whole = [Excerpt.of(recording, part.stretches)] if part.person else []
-                        found_f0 = learn_f0(whole, part.channel) if whole else f0[part.channel]
-                        learnt[part] = found_f0
-                    voice = scene.voices.get((part.column, part.person), name)
+                    if part not in learnt and part.person and self.pitch:
+                        whole = [Excerpt.of(recording, part.stretches)]
+                        learnt[part] = learn_f0(whole, part.channel)
+                    learnt.setdefault(part, None if part.person else f0[part.channel])
+                    voice = scene.voices.get(part.person) or unnamed[channels[part.column]]
                     blocks = own.blocks(part.channel)
                     found = convert_all(self.anonymiser, voice, [blocks], [learnt[part]])
                 for piece in found:
@@ -292,7 +347,8 @@ class Work:
                     held.add(piece)
                     told += piece.told
             levels = [level for held in made for level in held.levels]
-            gains = iter(level_of(levels, self.anonymiser, self.level)[1])
+            noise = is_noise(levels)
+            gains = iter(level_of(levels, self.anonymiser, self.level, noise)[1])
             if not keeps:  # a channel each, which are not of one length
                 places = [[(0, held.size)] for held in made]
                 n = max(held.size for held in made)
@@ -313,9 +369,10 @@ class Work:
 
     def _write(
         self, place: int, form: str | None, own: str, made: _Pieces
-    ) -> tuple[int | None, int]:
+    ) -> tuple[int | None, int, bool]:
         """Write pieces to an open file; returns the samples by which speech begins later than
-        before, where that was changed, and those written. own: kind of the source's samples."""
+        before, where that was changed, those written, and whether there is no speech in it, but
+        noise. own: kind of the source's samples."""
         ends = self.ends or self.anonymiser.ends
         done = finish(made, made.levels, self.anonymiser, self.level, ends)
         # The source's kind where it has more than 16 bit, else these; else its codec, such as Opus.
@@ -338,14 +395,14 @@ class Work:
             sink.check()
             if form == "OGG":
                 renumber_ogg(place, _SERIAL)
-        return done.later, lasts
+        return done.later, lasts, done.noise
 
 
 def convert_all(
     anonymiser: Anonymiser,
     name: str,
     channels: Sequence[Iterable[Float64]],
-    f0: Sequence[F0Stats],
+    f0: Sequence[F0Stats | None],
 ) -> Iterator[Piece]:
     """Yield converted pieces of channels, each in blocks (n,), with the voice of a pseudo-speaker's
     name. f0: pitch in each channel."""
@@ -368,13 +425,14 @@ def convert_all(
 
 
 class Finished(NamedTuple):
-    """Signal of pieces in parts, the rule of its level, its largest sample, and the samples by
-    which its speech begins later than before, where that was changed."""
+    """Signal of pieces in parts, the rule of its level, its largest sample, the samples by which
+    its speech begins later than before, where that was changed, and whether it is mere noise."""
 
     parts: Iterator[Float64]
     rule: OutputLevel | AsItIs
     largest: float
     later: int | None
+    noise: bool
 
 
 def finish(
@@ -382,14 +440,15 @@ def finish(
 ) -> Finished:
     """Join pieces, which are gone through several times. level, ends: see `Work`; where there is no
     speech, they stay."""
-    rule, gains = level_of(levels, anonymiser, level)
+    noise = is_noise(levels)
+    rule, gains = level_of(levels, anonymiser, level, noise)
     largest = max(float(np.abs(part).max(initial=0.0)) for part in joined(made, gains))
-    wanted = ends == "one" and largest and not is_noise(levels)
+    wanted = ends == "one" and largest and not noise
     speech = speech_of(joined(made, gains), largest) if wanted else None
     parts = joined(made, gains)
     if speech:
-        return Finished(with_ends(parts, speech), rule, largest, ENDS - speech[0])
-    return Finished(parts, rule, largest, None)
+        return Finished(with_ends(parts, speech), rule, largest, ENDS - speech[0], noise)
+    return Finished(parts, rule, largest, None, noise)
 
 
 def protect_samples(
@@ -406,12 +465,9 @@ def protect_samples(
     return done.rule.written(np.concatenate([*done.parts])[:, 0], done.largest, "FLOAT")
 
 
-def _remarks(path: Path, recording: Recording, silent: bool, renamed: bool) -> list[str]:
-    told = {
-        "its tags (title, artist, comment ...) were dropped": recording.audio.tagged,
-        f"it became {made_name(path).name}": not renamed and made_name(path) != path,
-        "it is silent: is it the right file?": silent,
-    }
+def _remarks(recording: Recording, made: str) -> list[str]:
+    """Remarks that the account alone tells. made: name of the file, unless it was drawn."""
+    told = {TAGGED: recording.audio.tagged, f"{BECAME} {made}": made != recording.path.name}
     return [plain(remark) for remark, holds in told.items() if holds]
 
 
@@ -435,9 +491,7 @@ def _unseen(target: Path) -> Iterator[int]:
 
 
 def learn_f0(
-    recordings: Sequence[Recording],
-    channel: int | None = None,
-    faults: dict[Path, UserError] | None = None,
+    recordings: Sequence[Recording], channel: int | None = None, faults: Faults | None = None
 ) -> F0Stats:
     """Pitch of the speaker in a channel of the recordings, or in the mix: from stretches spread
     evenly over them, or from all of them where these hold less than a second of voice. Recordings
@@ -469,9 +523,7 @@ def _stretches(
             yield recording.read(start, stop, channel)
 
 
-def _contours(
-    recording: Recording, parts: Iterable[Float64], faults: dict[Path, UserError]
-) -> list[Float64]:
+def _contours(recording: Recording, parts: Iterable[Float64], faults: Faults) -> list[Float64]:
     """F0 of parts of a recording; none where it has a fault."""
     from steps.synthesis.world import extract_f0
 
@@ -486,10 +538,18 @@ def _contours(
     return found
 
 
-def open_all(jobs: Jobs, source: Path, files: Sequence[Path]) -> dict[Path, Recording | UserError]:
-    """Recordings of a folder, or the error of each."""
-    found = jobs.run(lambda path, _: Recording.open(path), [(source / path,) for path in files])
-    return {files[n]: result for n, result in found}
+def estimate(jobs: Jobs, files: Sequence[Path]) -> tuple[float, float]:
+    """Seconds of audio in files, and in the longest; of many from the sizes of all, and the lengths
+    of _LOOKED_AT of them. Files that cannot be opened count for nothing."""
+    sizes = sorted(((size_of(path), path) for path in files), reverse=True)
+    chosen = sizes[:: -(-len(sizes) // _LOOKED_AT) or 1]
+    found = dict(jobs.run(lambda path, _: AudioFile.open(path).seconds, [(p,) for _, p in chosen]))
+    known = [(found[n], size) for n, (size, _) in enumerate(chosen)]
+    lengths = [(seconds, size) for seconds, size in known if isinstance(seconds, float)]
+    looked_at = sum(size for _, size in lengths)
+    share = sum(size for size, _ in sizes) / (looked_at or 1) if len(chosen) < len(sizes) else 1.0
+    longest = max((seconds for seconds, _ in lengths), default=0.0)
+    return share * sum(seconds for seconds, _ in lengths), longest
 
 
 def protect_all(
@@ -497,32 +557,35 @@ def protect_all(
     work: Work,
     todo: Sequence[tuple[str, Sequence[Path]]],
     groups: Mapping[str, Sequence[Path]],
-    opened: Mapping[Path, Recording | UserError],
     done: Callable[[Path, Made], None],
 ) -> dict[Path, str]:
     """Make files of groups that share a pseudo-speaker; returns the failed ones, with reasons, of
     which no earlier version stays.
 
     groups: all files of each, whose pitch counts, so that a continued run gives the same output as
-    one run. done: called with each complete file, and what is told of it.
+    one run. It is learnt first where several files share it, else with the file. done: called with
+    each complete file, and what is told of it.
     """
-    faults = {path: found for path, found in opened.items() if isinstance(found, UserError)}
-    good = {path: found for path, found in opened.items() if isinstance(found, Recording)}
-    people = [[good[path] for path in groups[name] if path in good] for name, _ in todo]
-    learnt, unheard = _learn_all(jobs, work, people)
-    faults |= {path.relative_to(work.source): error for path, error in unheard.items()}
-    wanted = [(n, name, path) for n, (name, files) in enumerate(todo) for path in files]
-    calls = [(name, path, good[path], learnt[n]) for n, name, path in wanted if path not in faults]
-    # So that no long file is begun last, where lengths are known; drawn names tell no order.
+    faults, learnt = dict[Path, UserError](), dict[str, Pitch]()
+    shared = [name for name, _ in todo if work.pitch and len(groups[name]) > 1]
+    for n, heard in jobs.run(work.learn_shared, [(groups[name],) for name in shared]):
+        if isinstance(heard, UserError):
+            faults |= dict.fromkeys(groups[shared[n]], heard)
+        else:
+            learnt[shared[n]], unheard = heard
+            faults |= unheard
+    wanted = [(name, path) for name, files in todo for path in files]
+    calls = [(name, path, learnt.get(name)) for name, path in wanted if path not in faults]
+    # So that no long file is begun last, as sizes tell; drawn names tell no order.
     keeps = work.anonymiser.keeps_length
-    calls.sort(key=lambda call: (-call[2].seconds * keeps, work.target(call[1])))
+    calls.sort(key=lambda call: (-size_of(work.source / call[1]) * keeps, work.target(call[1])))
     for n, result in jobs.run(work.protect, calls):
         path = calls[n][1]
         if isinstance(result, UserError):
             faults[path] = result
         else:
             done(path, result)
-    failed = {path: str(faults[path]) for *_, path in wanted if path in faults}
+    failed = {path: str(faults[path]) for _, path in wanted if path in faults}
     for path, why in failed.items():
         where = str(work.source / path)
         failed[path] = why if where in why or str(work.target(path)) in why else f"{where}: {why}"
@@ -531,31 +594,3 @@ def protect_all(
         with suppress(IsADirectoryError):  # which was why
             target.unlink()
     return failed
-
-
-def _learn_all(
-    jobs: Jobs, work: Work, people: Sequence[Sequence[Recording]]
-) -> tuple[list[dict[int | None, F0Stats]], dict[Path, UserError]]:
-    """Pitch of each person, by channel, from all their recordings; and why, by path, some of these
-    could not be heard."""
-    heard = [
-        (n, channel, [own for own in recordings if channel in work.made_of(own)])
-        for n, recordings in enumerate(people)
-        for channel in dict.fromkeys(c for own in recordings for c in work.made_of(own))
-    ]
-    learnt, faults = [dict[int | None, F0Stats]() for _ in people], dict[Path, UserError]()
-    for i, found in jobs.run(_learn, [(own, channel) for _, channel, own in heard]):
-        n, channel, own = heard[i]
-        if isinstance(found, UserError):
-            faults |= {recording.path: found for recording in own}
-        else:
-            learnt[n][channel] = found[0]
-            faults |= found[1]
-    return learnt, faults
-
-
-def _learn(
-    recordings: Sequence[Recording], channel: int | None, _: Tick
-) -> tuple[F0Stats, dict[Path, UserError]]:
-    faults = dict[Path, UserError]()
-    return learn_f0(recordings, channel, faults), faults

@@ -13,7 +13,7 @@ from steps.anonymisers.registry import Anonymiser
 from steps.standalone import turns
 from steps.standalone.hearing import Heard, find_people
 from steps.standalone.job import Jobs, Tick
-from steps.standalone.people import REDACTED, Scene, draw_voices, hidden, of_channel
+from steps.standalone.people import REDACTED, Scene, draw_voices
 from steps.standalone.stream import Recording
 from steps.standalone.turns import REDACT, Turn
 from utils.cli import UserError
@@ -23,7 +23,6 @@ BESIDE, AUTO = "beside", "auto"
 _TABLES = (".tsv", ".csv", ".txt")
 _ALIKE = 0.002  # seconds by which two files may differ that say the same
 _WHERE = "who is kept in which channel? the turns must say it (RTTM); or take --channels mix"
-_BEYOND = 0.05  # seconds by which a span may end after the recording
 
 
 @dataclass(frozen=True)
@@ -206,31 +205,6 @@ def labels_of(text: str | None) -> frozenset[str]:
     return frozenset(filter(None, map(turns.label, (text or "").split(","))))
 
 
-Opened = Mapping[Path, Recording | UserError]
-
-
-def checked(opened: Opened, said: Mapping[Path, Scene]) -> dict[Path, Recording | UserError]:
-    """Recordings without what must not be heard; UserError where what is said of one cannot be of
-    it."""
-
-    def fault(path: Path, own: Recording) -> str:
-        scene, n = said[path], own.seconds + _BEYOND
-        late = [f"{span.end:.2f} s must not be heard" for span in scene.spans if span.end > n]
-        late += [f"{t.begin:.2f} s {t.person} speaks" for t in scene.turns if t.begin > n]
-        if late and not scene.fault:
-            return f"{own.path}: ends at {own.seconds:.2f} s, but up to {late[0]}; is it the file?"
-        return scene.fault
-
-    found = dict(opened)
-    for path, own in opened.items():
-        if isinstance(own, Recording):
-            spans = hidden(said[path].spans, len(own))
-            found[path] = (
-                UserError(why) if (why := fault(path, own)) else replace(own, hidden=spans)
-            )
-    return found
-
-
 def digest_of(scene: Scene, salt: str) -> str:
     """Mark of what is said of a recording, enough to notice another; empty where nothing is."""
     if not (scene.turns or scene.spans):
@@ -240,32 +214,18 @@ def digest_of(scene: Scene, salt: str) -> str:
 
 
 def with_voices(
-    scenes: Mapping[Path, Scene],
-    groups: Mapping[str, Sequence[Path]],
-    channels: Mapping[Path, Sequence[int | None]],
-    anonymiser: Anonymiser,
-    source: Path,
+    scenes: Mapping[Path, Scene], groups: Mapping[str, Sequence[Path]], anonymiser: Anonymiser
 ) -> dict[Path, Scene]:
     """Scenes whose people have voices, which are apart where they are heard together. groups: files
-    by name of what shares a person of the same label. channels: of each file that is made. Keys of
-    what is returned are whole paths, in `source`."""
-    who = dict[Path, dict[tuple[int, str], str]]()
-    for name, path in ((name, path) for name, paths in groups.items() for path in paths):
-        wanted = channels.get(path, ())
-        for column, channel in enumerate(wanted):
-            said = of_channel(scenes[path].turns, channel)
-            for person in dict.fromkeys(turn.person for turn in said if turn.person):
-                who.setdefault(path, {})[column, person] = f"{name}\n{person}"
-            if not any(turn.person for turn in said):
-                one = name or path.as_posix()
-                key = f"{one}\n\n{column}" if len(wanted) > 1 else one
-                who.setdefault(path, {})[column, ""] = key
-    drawn = draw_voices(anonymiser, [[*dict.fromkeys(own.values())] for own in who.values()])
+    by name of what shares a person of the same label."""
+    keys = {
+        path: {turn.person: f"{name}\n{turn.person}" for turn in scenes[path].turns if turn.person}
+        for name, paths in groups.items() for path in paths
+    }  # fmt: skip
+    drawn = draw_voices(anonymiser, [[*own.values()] for own in keys.values()])
     return {
-        source / path: replace(
-            scenes[path], voices={place: drawn[key] for place, key in own.items()}
-        )
-        for path, own in who.items()
+        path: replace(scenes[path], voices={who: drawn[key] for who, key in own.items()})
+        for path, own in keys.items()
     }
 
 

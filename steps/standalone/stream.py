@@ -29,7 +29,7 @@ _HEADER = struct.pack(
     "<4sI8sIHHIIHH4sI", b"RIFF", _ENDLESS, b"WAVEfmt ", 16, 1, 1, SAMPLE_RATE, 2 * SAMPLE_RATE,
     2, 16, b"data", _ENDLESS,
 )  # fmt: skip
-WHAT = "16 kHz, one channel, 16 bit are expected; convert it (sox, ffmpeg) before the pipe"
+WHAT = "16 kHz, one channel, 16 bit are expected; protect_folder.py reads other kinds, as files"
 
 
 def open_pipe(stream: BinaryIO, size: int) -> tuple[bytes, Iterator[Float64]]:

@@ -176,8 +176,8 @@ def _eaf(path: Path, change: Change, target: Target | None) -> None:
     if not target:
         return
     for identity, slot in slots.items():
-        if slot.get("TIME_VALUE") and (at := moved.get(identity, NEVER)) < NEVER:
-            slot.set("TIME_VALUE", str(round(1000 * at)))
+        if slot.get("TIME_VALUE") and (then := moved.get(identity, NEVER)) < NEVER:
+            slot.set("TIME_VALUE", str(round(1000 * then)))
     named = {tier: f"{who}-{n}" if whose[tier] in [*whose.values()][:n] else who
              for n, (tier, who) in enumerate(whose.items())}  # fmt: skip
     for tier, own in tiers.items():
