@@ -182,7 +182,9 @@ def main(
         str | None, "What must not be heard: a folder of tables `begin end [kind]`, or of files "
         "with a tier `redact` or <name>...</name> in subtitles; or `beside`", "FOLDER|beside",
     ] = None,
-    redact_by: Annotated[Literal["tone", "silence"], "What is heard instead"] = "tone",
+    redact_by: Annotated[
+        Literal["tone", "silence"] | None, "What is heard instead; left out: a tone"
+    ] = None,
     texts: Annotated[
         bool, "Whether subtitles and transcripts of IN are copied, with P1, P2 ... for names"
     ] = False,
@@ -221,7 +223,9 @@ def main(
     if speakers and per != "speaker":
         raise UserError("--speakers is for --per speaker")
     kept, only = scenes.labels_of(keep), scenes.labels_of(protect)
-    asked = scenes.Wishes(turns, redact, kept, only, redact_by, people, channels == "each")
+    asked = scenes.Wishes(
+        turns, redact, kept, only, redact_by or "tone", people, channels == "each"
+    )
     if turns_only and (turns != scenes.AUTO or launcher):
         raise UserError("--turns-only: is for --turns auto, on this machine")
     if turns == scenes.AUTO and per != "file":
