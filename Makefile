@@ -7,12 +7,15 @@ PYTEST = . ./path.sh && pytest -n 2 --dist loadfile --no-loadscope-reorder $${CI
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))
 $(foreach name,$(GIVEN),$(eval override export $(name) := $$(value $(name))))
 # Of make protect and make evidence: IN and OUT are folders, or files without OUT; docs/protect.md has all options. CMD: of cmd.sh.
-NAMES := IN OUT SYSTEM PER CHANNELS LEVEL TIME ENDS SPEAKERS KEY_FILE NJ RENAME CMD
-SMALL := $(sort $(filter in out system per channels level time ends speakers key_file nj rename cmd,$(GIVEN)))
+NAMES := IN OUT SYSTEM PER CHANNELS LEVEL TIME ENDS SPEAKERS KEY_FILE NJ RENAME CMD TURNS PEOPLE PROTECT KEEP REDACT REDACT_BY TEXTS
+SMALL := $(sort $(filter in out system per channels level time ends speakers key_file nj rename cmd turns people protect keep redact redact_by texts,$(GIVEN)))
 check = $(if $(SMALL),$(error make $@: nothing is called $(SMALL:%=%=); write $(NAMES:%=%=) in capital letters)) \
 	$(if $(value IN),,$(error make $@: IN is missing; write make $@ IN=folder OUT=folder)) \
-	$(if $(filter-out x xtrue xfalse,x$(value RENAME)),$(error make $@: RENAME is true or false))
-OPTIONS = --per="$${PER:-file}" $${SPEAKERS:+--speakers="$$SPEAKERS"} $${KEY_FILE:+--key-file="$$KEY_FILE"} $${NJ:+--nj="$$NJ"}
+	$(foreach name,RENAME TEXTS,$(if $(filter-out x xtrue xfalse,x$(value $(name))),$(error make $@: $(name) is true or false)))
+OPTIONS = --per="$${PER:-file}" $${SPEAKERS:+--speakers="$$SPEAKERS"} $${KEY_FILE:+--key-file="$$KEY_FILE"} $${NJ:+--nj="$$NJ"} \
+	$${TURNS:+--turns="$$TURNS"}
+PEOPLE_OF = $${PEOPLE:+--people="$$PEOPLE"} $${PROTECT:+--protect="$$PROTECT"} $${KEEP:+--keep="$$KEEP"} \
+	$${REDACT:+--redact="$$REDACT"} $${REDACT_BY:+--redact-by="$$REDACT_BY"} $(if $(filter true,$(value TEXTS)),--texts)
 unexport CDPATH
 .PHONY: help setup recipe protect evidence test test-fast test-slurm test-browser lint release-check container clean
 
@@ -46,7 +49,7 @@ protect: # standard output is the stream's, so setting up speaks on the other on
 		if [[ $${CMD-} ]]; then cmd_backend=$$CMD && . ./cmd.sh && \
 		launcher="$$cpu_cmd --config egs/TEMPLATE/conf/slurm.conf $${job_options[protect_folder]-}"; fi && \
 		steps/protect_folder.py --system="$${SYSTEM:-models/place}" $(OPTIONS) --channels="$${CHANNELS:-mix}" \
-		--level="$${LEVEL:-one}" $${launcher:+--launcher="$$launcher"} $${TIME:+--time="$$TIME"} $${ENDS:+--ends="$$ENDS"} $(if $(filter true,$(value RENAME)),--rename) -- "$$IN" $${OUT:+"$$OUT"}
+		--level="$${LEVEL:-one}" $${launcher:+--launcher="$$launcher"} $${TIME:+--time="$$TIME"} $${ENDS:+--ends="$$ENDS"} $(PEOPLE_OF) $(if $(filter true,$(value RENAME)),--rename) -- "$$IN" $${OUT:+"$$OUT"}
 
 evidence:
 	@: $(check)

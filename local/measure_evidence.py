@@ -38,6 +38,10 @@ def main(
     per: Per = "file",
     speakers: SpeakerTable = None,
     key_file: KeyFile = None,
+    turns: Annotated[
+        str | None, "Who speaks when, so that each person is measured by their own turns: as of "
+        "steps/protect_folder.py; `auto`: what it found and wrote beside OUT", "FOLDER|beside|auto",
+    ] = None,
     nj: Cores = None,
 ) -> None:  # fmt: skip
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # parallelism is by processes
@@ -46,7 +50,7 @@ def main(
     from local.evidence import figures as evidence
     from local.evidence.identity import Identity
     from local.options import write_figures
-    from steps.standalone import account, job
+    from steps.standalone import account, job, scenes
     from steps.standalone.times import TimeMap, table_of
     from utils.tables import write_file
 
@@ -55,7 +59,9 @@ def main(
     if not out.is_dir():
         raise UserError(f"{out}: is not a folder; protect {source} first (make protect)")
     audio, _ = job.find_audio(source, out)
-    people = job.group_files(audio, per, job.read_speakers(speakers, source) if speakers else None)
+    known = job.read_speakers(speakers, source) if speakers else None
+    same = bool(turns) and per == "speaker"  # a label is one person everywhere
+    people = {"": audio} if same else job.group_files(audio, per, known)
     key = job.choose_key(None, key_file)[0] if key_file else None
     made = job.made_with(out, key)
     if per == "file" != (made_per := made.get("per", "file")):
@@ -63,6 +69,10 @@ def main(
             f"{out}: was protected with a voice for each {made_per}, so that recordings share a "
             f"person; give --per {made_per} (make: PER={made_per})"
         )
+    if turns == scenes.AUTO:
+        turns = str(account.beside(out, "turns"))
+    kept = (scenes.labels_of(made.get(name)) for name in ("kept", "only")) if turns else ()
+    said = scenes.Wishes(turns, None, *kept).read(source, audio) if turns else {}
     number = job.key_number(f"the attacker's own, {key}")  # voices that nobody has in OUT
     changes = {"time": made["time"]} if "time" in made else {}
     loaded = job.load_system(system, number, changes) if made else None
@@ -90,7 +100,7 @@ def main(
         except UserError as error:
             held.unread[out / version] = str(error)
     held.identify(versions.names)
-    pairs, left_out = evidence.pair_up(people, versions, held), held.left_out
+    pairs, left_out = evidence.pair_up(people, versions, held, said), held.left_out
     heard = dict[str, evidence.Heard]()
     order = sorted(pairs, key=lambda pair: -pair.original.seconds)  # no long one is begun last
     results = jobs.run(judges.hear, [(pair,) for pair in order])
@@ -114,7 +124,8 @@ def main(
         )
     found = evidence.assess(pairs, heard, len(held.are("original")))
     about = {
-        "source": job.plain(source), "out": job.plain(out), "per": per, **account.origin(),
+        "source": job.plain(source), "out": job.plain(out), "per": per, "turns": turns,
+        **account.origin(),
         "system": {"path": job.plain(system), "digest": loaded.digest} if loaded else None,
         "missing": missing,
         "limits": account.sentences(loaded.limits) if loaded else [],

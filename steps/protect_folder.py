@@ -13,6 +13,9 @@ Files with the same pseudo-speaker (--per) get the same voice. Which one is deci
 knows it, and the models, can find out who became whom. Without --key or --key-file a secret is
 drawn, and forgotten unless --write-key names a file.
 
+With --turns each person of a recording has a voice of their own, and with --redact spans are
+removed (docs/interview.md).
+
 Beside OUT, OUT.account.html and OUT.account.json say what was done with which file, for whoever
 must answer for it.
 
@@ -20,6 +23,7 @@ Exit status 3: some files could not be protected; they are named, also in OUT.fa
 OUT, and the others are done.
 """
 
+import logging
 import os
 import shlex
 import sys
@@ -33,7 +37,15 @@ from typing import Annotated, Any, Literal
 
 from steps import options
 from steps.standalone.shards import Shard, launch, part_name, parts_of, shared
-from utils.cli import MMAP_THRESHOLD, LossError, UserError, clock_time, progress, tell_allocator
+from utils.cli import (
+    MMAP_THRESHOLD,
+    LossError,
+    UserError,
+    clock_time,
+    positive,
+    progress,
+    tell_allocator,
+)
 from utils.commands import program, words_again
 from utils.launching import tell_stopped
 from utils.tables import write_file
@@ -151,6 +163,31 @@ def main(
         bool, "Whether files get drawn names and no folders; which was whose is written beside "
         "OUT, to OUT.names.tsv, for you alone to read"
     ] = False,
+    turns: Annotated[
+        str | None, "Who speaks when, so that each person gets one voice: a folder of RTTM, "
+        "TextGrid, .eaf, .vtt, .srt, .cha or tables `begin end person` with the names of the "
+        "recordings; `beside`: they lie in IN; `auto`: it is found", "FOLDER|beside|auto",
+    ] = None,
+    people: Annotated[int | None, "The number of people in each recording, for --turns auto", "N",
+                      positive] = None,
+    turns_only: Annotated[
+        bool, "Whether to end when --turns auto has written what it found beside OUT"
+    ] = False,
+    protect: Annotated[
+        str | None, "The people who are protected, by the labels of given turns; all others stay "
+        "as they are", "A,B",
+    ] = None,
+    keep: Annotated[str | None, "The people who stay as they are, all others not", "A,B"] = None,
+    redact: Annotated[
+        str | None, "What must not be heard: a folder of tables `begin end [kind]`, or of files "
+        "with a tier `redact` or <name>...</name> in subtitles; or `beside`", "FOLDER|beside",
+    ] = None,
+    redact_by: Annotated[
+        Literal["tone", "silence"] | None, "What is heard instead; left out: a tone"
+    ] = None,
+    texts: Annotated[
+        bool, "Whether subtitles and transcripts of IN are copied, with P1, P2 ... for names"
+    ] = False,
     nj: options.Cores = None,
     launcher: Annotated[
         str | None, "The launcher that runs --nj shards as its jobs, such as utils/slurm.py with "
@@ -166,7 +203,9 @@ def main(
     # Arrays of 1 MB go back to the system when they are freed: the C library would keep them in
     # pieces, a tenth of a gigabyte in all.
     tell_allocator({MMAP_THRESHOLD: 2**20})
-    from steps.standalone import account, job, protection
+    from steps.standalone import account, job, protection, scenes
+    from steps.standalone.people import in_words
+    from steps.standalone.times import TimeMap
 
     if sum(option is not None for option in (key, key_file, write_key)) > 1:
         raise UserError("--key, --key-file and --write-key: give one of them")
@@ -183,20 +222,52 @@ def main(
         raise UserError("--rename, --shard and --launcher are for folders, and IN is a file")
     if speakers and per != "speaker":
         raise UserError("--speakers is for --per speaker")
+    kept, only = scenes.labels_of(keep), scenes.labels_of(protect)
+    asked = scenes.Wishes(
+        turns, redact, kept, only, redact_by or "tone", people, channels == "each"
+    )
+    if turns_only and (turns != scenes.AUTO or launcher):
+        raise UserError("--turns-only: is for --turns auto, on this machine")
+    if turns == scenes.AUTO and per != "file":
+        raise UserError(
+            f"--per {per}: turns that are found name people of one recording; find them "
+            "(--turns-only), name the people, and give them back (--turns FOLDER)"
+        )
+    if turns and speakers:
+        raise UserError("--speakers: with --turns the turns say who speaks; leave it out")
     began = account.now()
     whole, source = source, source.parent if one else source
     audio, others = ([Path(one)], []) if one else job.find_audio(source, out)
-    groups = job.group_files(audio, per, job.read_speakers(speakers, source) if speakers else None)
+    said = asked.read(source, audio, alone=bool(one))
+    same, every = bool(turns) and per == "speaker", audio  # a label is one person everywhere
+    known = job.read_speakers(speakers, source) if speakers else None
+    whole_groups = groups = {"": audio} if same else job.group_files(audio, per, known)
     if shard:
         groups = shard.own(groups)
         audio = sorted(path for group in groups.values() for path in group)
+    if turns == scenes.AUTO and not launcher:
+        place = account.beside(out, "turns")
+        finder = job.Jobs(min(nj or len(os.sched_getaffinity(0)), len(audio)))
+        logging.getLogger("speechbrain").setLevel(logging.WARNING)
+        todo_here = {path: said[path] for path in audio}
+        for path, scene in scenes.find_turns(asked, finder, source, todo_here, place):
+            said[path] = scene
+            clearly = "" if scene.sure is None else f"; {scene.sure:.0%} of it is clearly of one"
+            what = scene.fault or f"{in_words([scene.told])}{clearly}"
+            print(f"{job.plain(source / path)}: {what}", file=sys.stderr)
+        print(f"{job.plain(place)}: who speaks when, as it was heard; correct it, and give it "
+              f"back: --turns {job.plain(place)} (make: TURNS=)", file=sys.stderr)  # fmt: skip
+        if turns_only:
+            return
     used, fresh = job.choose_key(key, key_file)
     loaded = job.load_system(system, job.key_number(used), {"time": time} if time else {})
     ending, keeps = ends or loaded.anonymiser.ends, loaded.anonymiser.keeps_length
-    settings = {"system": loaded.digest, "per": per, "channels": channels, "level": level}
-    settings |= {"time": time} if time else {}
+    settings: dict[str, object] = {"system": loaded.digest, "per": per, "channels": channels}
+    settings |= {"level": level, **({"time": time} if time else {})}
     settings |= {"ends": ending} if ending != "keep" else {}
     settings |= {"names": "drawn"} if rename else {}
+    settings |= asked.settings(said, per)
+    said = scenes.with_voices(said, whole_groups, loaded.anonymiser)
     if not rename and not shard and (like := job.like_people(audio)):
         print(
             f"protect_folder.py: {len(like)} of {len(audio)} names look like those of people (two "
@@ -230,8 +301,9 @@ def main(
         drawn |= {Path(one): Path(out.name)} if one else {}
         work = protection.Work(
             source, folder, loaded.anonymiser, channels, level, drawn, ending, times, journal.salt,
-            loaded.pitch,
+            loaded.pitch, said,
         )  # fmt: skip
+        marks = {path: scenes.digest_of(scene, journal.salt) for path, scene in said.items()}
         told = dict[Path, dict[str, Any]]()
 
         def note(path: Path, digest: str, made: str, row: Mapping[str, object]) -> None:
@@ -240,24 +312,33 @@ def main(
             told[path] |= {} if rename else {"sha256": made}
 
         def listed(path: Path) -> bool:
-            return drawn.get(path, path).as_posix() in journal.done
+            name = drawn.get(path, path)
+            return name.as_posix() in journal.done and (
+                turns == scenes.AUTO or journal.told(name).get("said", "") == marks[path]
+            )
 
         for path in () if launcher else progress("protect, what is done", unit="files")(audio):
             name = drawn.get(path, path)
             found = journal.has(name, source / path, work.target(path))
-            if found and all(own.is_file() for own in work.tables(path)):
+            if found and listed(path) and all(own.is_file() for own in work.tables(path)):
                 note(path, *found, journal.told(name))
         ready = [path for path in audio if listed(path)] if launcher else [*told]
-        kept = "drawn, and written to a file" if write_key else "drawn, and forgotten"
-        which = {"key": kept if fresh else "given", "key_digest": job.fingerprint(used)}
+        timed = keeps or loaded.anonymiser.tells_words  # else nobody knows when what is said
+        copied = scenes.Texts.read(source, every, said, same) if texts and timed else None
+        lost = copied.lost if copied else scenes.left_out(source, audio)
+        taken = {file for own in copied.files.values() for file in own} if copied else set()
+        taken -= lost.keys()
+        keeping = "drawn, and written to a file" if write_key else "drawn, and forgotten"
+        which = {"key": keeping if fresh else "given", "key_digest": job.fingerprint(used)}
         words = ["steps/protect_folder.py", *words_again(key="..." if key else None)]
         which |= {"command": job.plain(shlex.join(words)), "began": began}
         about = {
             "source": job.plain(whole.resolve()), "per": per, "channels": channels,
             "level": level, "ends": ending, "keeps_time": keeps,
             "system": {"path": job.plain(system), "digest": loaded.digest},
-            "renamed": rename, "left_out": [job.plain(path) for path in others],
-            "times": job.plain(times) if times else None,
+            "renamed": rename,
+            "left_out": [job.plain(path) for path in others if source / path not in taken],
+            "times": job.plain(times) if times else None, **asked.told,
         }  # fmt: skip
 
         def tell(**run: object) -> Path:
@@ -301,6 +382,11 @@ def main(
             bar.files += 1
             found = {"warnings": made.remarks, **made.told}
             row = found if keeps and ending == "keep" else {"warnings": made.remarks}
+            row |= {"said": marks[path]} if marks[path] else {}
+            if copied:
+                later = made.told.get("seconds_later", 0.0)
+                at = next((TimeMap.read(own) for own in work.tables(path)), lambda x: x + later)
+                copied.copy(path, work.target(path), said[path], at)
             # In OUT, where other lengths are hidden.
             journal.add(drawn.get(path, path), made.mark, made.made, row)
             note(path, made.source, made.made, found)
@@ -319,10 +405,20 @@ def main(
             jobs.tick(seconds)
     remarks = [(path, remark) for path in sorted(warnings) for remark in warnings[path]]
     quiet, some = (protection.TAGGED, protection.BECAME), protection.UNREAD.format("some")
-    for n, (path, said) in enumerate(remarks):
-        if said == some:  # the account has the seconds
+    for n, (path, remark) in enumerate(remarks):
+        if remark == some:  # the account has the seconds
             remarks[n] = path, protection.UNREAD.format(f"{told[path]['seconds_unread']:.1f} s")
-    _tell(f"{job.plain(source / p)}: {said}" for p, said in remarks if not said.startswith(quiet))
+    _tell(f"{job.plain(source / p)}: {what}" for p, what in remarks if not what.startswith(quiet))
+    _tell(map(job.plain, filter(None, lost.values())))
+    if turns and not launcher:
+        print(f"{job.plain(source)}: {in_words(told.values(), per != 'file')}")
+    if redact:
+        n = sum("removed" in row for row in told.values())
+        print(f"{n} of {len(told)} recordings had spans that were removed")
+    if names := [job.plain(file.relative_to(source)) for file in sorted(lost)]:
+        shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if names[3:] else "")
+        print(f"protect_folder.py: {len(names)} subtitles and transcripts are left out: {shown}; "
+              "--texts (make: TEXTS=true) copies what it can read", file=sys.stderr)  # fmt: skip
     not_made = account.beside(out, part_name("failed.txt", shard))
     for old in (not_made, *parts_of(not_made)):
         old.unlink(missing_ok=True)
@@ -337,7 +433,10 @@ def main(
     shown = job.plain(out)
     if tagged := sum(remark == protection.TAGGED for _, remark in remarks):
         print(f"{tagged} files had tags (title, artist, comment ...), which {shown} does not have")
-    n_voices = sum(any(path not in failed for path in group) for _, group in todo)
+    made_now = [[path for path in group if path not in failed] for _, group in todo]
+    n_voices = max(sum(map(bool, made_now)), len(
+        {voice for own in made_now for path in own for voice in said[path].voices.values()}
+    ))  # fmt: skip
     print(
         f"{shown}: {n_made} files protected now, {len(failed)} failed; {n_voices} pseudo-speakers"
     )

@@ -507,3 +507,37 @@ def test_pairs_of_many_recordings_grew_with_their_square(monkeypatch) -> None:
     assert figures["linking"]["n_target"] == N
     assert figures["linking"]["n_nontarget"] == 9 * N
     assert figures["recordings"]["named_by_recording"] == 1.0
+
+
+def test_people_of_an_interview_were_taken_for_one(tmp_path: Path, capsys) -> None:
+    """Whoever asks in all recordings is one person, and halves are of a person's own turns; who was
+    kept as they are is not measured. Without turns the page says what it took for one."""
+    for i in range(5):
+        heights = [(100, 500), (250 + 25 * i, 500 + 130 * i)]
+        said = [voice(3.0, *heights[n % 2], 9 * i + n) for n in range(4)]
+        wave = np.concatenate(said) * syllables(i, sum(map(len, said)))
+        write(tmp_path / f"in/r{i}.wav", wave / np.abs(wave).max() * 0.3)
+        rows = [f"{3 * n}\t{3 * n + 3}\t{('INT', f'guest {i}')[n % 2]}\n" for n in range(4)]
+        (tmp_path / f"in/r{i}.tsv").write_text("".join(rows))
+    words = ["--system", SYSTEM, "--nj", 1, "--per", "speaker", "--turns", "beside"]
+    told = [*words, tmp_path / "in", tmp_path / "out"]
+    assert protect([str(word) for word in told]) == 0
+    assert run(*words[4:], tmp_path / "in", tmp_path / "out") == 0
+    found = json.loads((tmp_path / "out.evidence.json").read_text())
+    people = found["recordings"]
+    assert people["r0.wav: INT"] == people["r4.wav: INT"] == "INT"
+    assert people["r3.wav: guest 3"] == "guest 3"
+    assert len(set(people.values())) == 6
+    assert "whoever the turns name" in (tmp_path / "out.evidence.html").read_text()
+    kept = tmp_path / "kept"
+    assert protect([str(word) for word in [*words, "--keep", "INT", tmp_path / "in", kept]]) == 0
+    assert run(*words[4:], tmp_path / "in", kept) == 0
+    people = json.loads((tmp_path / "kept.evidence.json").read_text())["recordings"]
+    assert set(people.values()) == {f"guest {i}" for i in range(5)}
+    plain = [*words[:4], tmp_path / "in", tmp_path / "plain"]
+    assert protect([str(word) for word in plain]) == 0
+    assert run(tmp_path / "in", tmp_path / "plain") == 0
+    assert (
+        "all people of a recording were taken for one"
+        in (tmp_path / "plain.evidence.html").read_text()
+    )

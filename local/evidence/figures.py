@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -34,9 +35,10 @@ from steps.quality import Quality, load_estimator
 from steps.speaker.backends import Backend, PairBackend, load_backend
 from steps.speaker.encoders import Encoder, TooShortError, load_encoder
 from steps.standalone.job import Tick, Versions, plain
+from steps.standalone.people import Excerpt, Scene, clear_of
 from steps.standalone.protection import protect_samples
-from steps.standalone.stream import Recording
-from steps.standalone.times import TimeMap
+from steps.standalone.stream import Cut, Recording
+from steps.standalone.times import TimeMap, laid_out
 from steps.synthesis.f0 import VOICED_HZ
 from steps.synthesis.world import extract_f0
 from utils.arrays import Bool, Float32, Float64
@@ -103,11 +105,16 @@ class Heard:
     uses: tuple[Use, Use]
 
 
-def pair_up(people: Mapping[str, Sequence[Path]], versions: Versions, held: Identity) -> list[Pair]:
-    """Pairs of all recordings, by person. What a file of OUT holds is more than its name. held gets
-    why others have none (OUT lacks them, they are not audio, too short, as long as no protected
-    version of theirs would be, have changed since, or were there before), and which files of OUT
-    were changed since they were made."""
+def pair_up(
+    people: Mapping[str, Sequence[Path]],
+    versions: Versions,
+    held: Identity,
+    scenes: Mapping[Path, Scene] = MappingProxyType({}),
+) -> list[Pair]:
+    """Pairs of all recordings, by person, or of what each of their people says. What a file of OUT
+    holds is more than its name. held gets why others have none (OUT lacks them, they are not audio,
+    too short, as long as no protected version of theirs would be, have changed since, or were there
+    before), and which files of OUT were changed since they were made."""
     pairs = list[Pair]()
     holds = {path: name for name, path in reversed(held.whose.items())}
     holds |= {path: name for path, name in versions.names.items() if held.whose.get(name) == path}
@@ -138,10 +145,36 @@ def pair_up(people: Mapping[str, Sequence[Path]], versions: Versions, held: Iden
                 raise UserError(why)
             if not as_made:
                 held.wrong.setdefault(name, "changed")
-            pairs.append(pair)
+            pairs += _by_person(pair, scenes.get(path, Scene()), held)
         except UserError as error:
             held.left_out[plain(path)] = plain(str(error))
     return pairs
+
+
+def _by_person(pair: Pair, scene: Scene, held: Identity) -> Iterator[Pair]:
+    """Pairs of what each person says alone in a recording, but for those who stayed as they are;
+    the pair itself where nobody is named."""
+    if scene.fault:
+        raise UserError(scene.fault)
+    known = {turn.person for turn in scene.turns} - {""}
+    if not known:
+        yield replace(pair, person=pair.person or pair.name)
+    first = pair.original.begin if isinstance(pair.original, Cut) else 0
+    for person in sorted(known - scene.kept):
+        name, n = f"{pair.name}: {person}", len(pair.original)
+        places = [tuple(round(x * SAMPLE_RATE) - first for x in alone)
+                  for alone in clear_of(scene.turns, [person])]  # fmt: skip
+        own = [(max(0, begin), min(n, end)) for begin, end in places if end > 0 and begin < n]
+        last = len(pair.protected)
+        then = [(min(pair.then(a), last), min(pair.then(b), last)) for a, b in own]
+        sides = Excerpt.of(pair.original, own), Excerpt.of(pair.protected, then)
+        lengths = [((b - a) / SAMPLE_RATE, (d - c) / SAMPLE_RATE, ())
+                   for (a, b), (c, d) in zip(own, then, strict=True)]  # fmt: skip
+        if sides[0].seconds < SHORTEST:
+            held.left_out[name] = f"{name} speaks alone for less than {SHORTEST:g} s"
+            continue
+        who = f"{pair.person}: {person}" if pair.person else person
+        yield Pair(name, who, *sides, TimeMap(laid_out(lengths)) if pair.times else None)
 
 
 @dataclass(frozen=True)

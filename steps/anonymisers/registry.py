@@ -187,6 +187,10 @@ class Anonymiser(sources.FromSettings):
         """Protect (n,) float64 at 16 kHz; returns speech, (n,) if it `keeps_length`, and further
         columns of pseudo.tsv."""
 
+    def apart(self, one: sources.VoiceKey, other: sources.VoiceKey) -> float:
+        """Distance of two keys' voices, 1: as that of two people; 1 where a system cannot tell."""
+        return 1.0
+
     def hear(self, wave: Float64) -> str:
         """Words of speech (n,), for a system whose speech is made of `words_alone`."""
         raise NotImplementedError

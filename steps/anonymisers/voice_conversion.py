@@ -5,11 +5,12 @@ import math
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 import numpy as np
+from scipy.spatial.distance import pdist
 
 from steps.anonymisers.registry import (
     ENDINGS,
@@ -239,6 +240,21 @@ class VoiceConversion(Anonymiser):
                 self._pseudos.popitem(last=False)
         return self._pseudos[place]
 
+    def apart(self, one: VoiceKey, other: VoiceKey) -> float:
+        pair = [self.pseudo_speaker(key, SourceSpeaker("")).target for key in (one, other)]
+        found = _distances([x.xvector for x in pair], [x.f0 for x in pair], self._centre)
+        return float((found[:, 0] / self._usual).min())
+
+    @cached_property
+    def _usual(self) -> Float64:
+        """Distances of people of the pool, in vector and in pitch: of half of all pairs, and of a
+        quarter, as both are wanted at once."""
+        pool = self._pool
+        stats = [pool.f0(speaker) for speaker in pool.speakers]
+        found = _distances(pool.xvectors, stats, self._centre)
+        half, quarter = np.quantile(found[0], 0.75), np.quantile(found[1], 0.5)
+        return np.maximum([half, quarter], np.finfo(float).tiny)
+
     def _make(self, key: VoiceKey, source: SourceSpeaker) -> Pseudo:
         own, draws, exclude = self.own, self.draws, {source.speaker}
         # One vector for all depends on no source; but no source is among their own voices.
@@ -334,6 +350,14 @@ class VoiceConversion(Anonymiser):
             if not n:
                 self.note(f"f0: {who} has no voiced frame, so F0 stays the source's")
         return lambda contour: change(contour, stats, target.f0)
+
+
+def _distances(
+    vectors: Sequence[Float64] | Float64, stats: Sequence[F0Stats], centre: Float64
+) -> Float64:
+    """Distances (2, p) of all pairs: cosine of vectors about the centre, and of the mean pitch."""
+    pitch = np.array([[own.mean] for own in stats])
+    return np.stack([pdist(np.stack([*vectors]) - centre, "cosine"), pdist(pitch)])
 
 
 def nearest_voices(

@@ -10,6 +10,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from steps.standalone.job import plain
+from steps.standalone.people import in_words
 from steps.standalone.shards import Shard, part_name, parts_of
 from utils.cli import UserError, clock_time
 from utils.stamps import ROOT, commit_of_code
@@ -17,6 +18,12 @@ from utils.tables import read_json_object, write_file, write_json
 
 # Of each file, beside its length: seconds of what became of it.
 COLUMNS = {
+    "people": "people",
+    "turns": "turns",
+    "sure": "share clearly of one person",
+    "seconds_overlap": "overlap, in one voice (s)",
+    "seconds_clear": "in the clear (s)",
+    "removed": "removed: spans, seconds",
     "seconds_read": "words read anew (s)",
     "seconds_heard": "doubtful words, as heard (s)",
     "seconds_unread": "not readable, as heard (s)",
@@ -149,6 +156,7 @@ def _render(found: Mapping[str, Any]) -> str:
         "done": {name: file for name, file in files.items() if file["status"] == "done"},
         "failed": {name: file for name, file in files.items() if file["status"] == "failed"},
         "remarked": {name: file for name, file in files.items() if file.get("warnings")},
+        "people": in_words(files.values(), found["per"] != "file"),
         "seconds": sum(file.get("seconds", 0.0) for file in files.values()),
         "columns": {
             name: title

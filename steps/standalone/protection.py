@@ -4,12 +4,12 @@ import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from tempfile import SpooledTemporaryFile
+from tempfile import SpooledTemporaryFile, TemporaryFile
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +26,8 @@ from steps.anonymisers.registry import (
     with_ends,
 )
 from steps.audio import SAMPLE_RATE
-from steps.sources import SourceSpeaker, VoiceKey
+from steps.sources import SourceSpeaker
+from steps.standalone.hearing import count_people
 from steps.standalone.job import (
     Jobs,
     Tick,
@@ -36,8 +37,23 @@ from steps.standalone.job import (
     result_of,
     size_of,
 )
+from steps.standalone.people import (
+    Excerpt,
+    Part,
+    Scene,
+    Span,
+    draw_voices,
+    hidden,
+    in_order,
+    put,
+    put_tones,
+    tone_piece,
+    voice_key,
+    widened,
+)
 from steps.standalone.stream import (
     Levels,
+    Loudness,
     Piece,
     Recording,
     convert_pieces,
@@ -65,8 +81,10 @@ SILENCE = "it is silent: is it the right file?"
 NOISE = "it is faint, steady noise, without speech: is it the right file?"
 MARK = "Synthetic speech: its voice was made by pseudovox"  # in the files, where they can hold it
 SILENT = 1e-3  # of full scale, which a silent file does not reach
+_BLOCK = 2**18  # samples of a file that is put together
 _HELD = 2**22  # bytes of a recording that memory holds
 UNREAD = "{} of it could not be read anew, and keeps what was heard"  # but for the voice
+SEVERAL = "about {} people are heard; TURNS=auto (--turns auto) gives each a voice"
 FOREIGN = "its language is {}, and this system hears English: words of it may be lost"
 _HEARD = 5  # blocks of a recording by which its language is told
 _SERIAL = b"pvox"  # number of an Ogg stream, which libsndfile draws
@@ -92,6 +110,11 @@ class _Pieces:
         for piece, shape in self._told:
             found = np.frombuffer(self._file.read(math.prod(shape) * 8))
             yield replace(piece, samples=found.reshape(shape))
+
+    @property
+    def size(self) -> int:
+        """Samples, where none are shared."""
+        return sum(shape[0] for _, shape in self._told)
 
     @property
     def levels(self) -> Levels:
@@ -127,7 +150,7 @@ class Made(NamedTuple):
     before it was read, and of the file. mark: that of the recording in the journal."""
 
     remarks: list[str]
-    told: dict[str, float]
+    told: dict[str, Any]
     source: str
     made: str
     mark: str
@@ -139,7 +162,7 @@ class Work:
     level: one for all files, by the system's rule, or that of each piece's source. ends: of each
     file, as `Anonymiser.ends`. names: those that were drawn; other files keep theirs. times: folder
     for times of words (times.py), where the system tells them. salt: of marks. pitch: whether the
-    system asks for that of the speaker."""
+    system asks for that of the speaker. scenes: who speaks when, where that is known."""
 
     source: Path
     out: Path
@@ -151,6 +174,7 @@ class Work:
     times: Path | None = None
     salt: str = ""
     pitch: bool = True
+    scenes: Mapping[Path, Scene] = field(default_factory=dict)
 
     def target(self, path: Path) -> Path:
         """Path of the protected file."""
@@ -170,6 +194,14 @@ class Work:
         """Remarks on the mix, if a mix is made."""
         return recording.notes if None in self.made_of(recording) else []
 
+    def open(self, path: Path) -> Recording:
+        """Open a recording without what must not be heard; UserError for one that cannot be read,
+        or that is not what is said of it."""
+        recording, scene = Recording.open(self.source / path), self.scenes.get(path, Scene())
+        if fault := scene.fault_with(recording):
+            raise UserError(fault)
+        return replace(recording, hidden=hidden(scene.spans, len(recording)))
+
     def learn(self, recordings: Sequence[Recording], faults: Faults) -> Pitch:
         """Pitch of a person by channel, from all their recordings; see `learn_f0`."""
         heard = {own.path: self.made_of(own) for own in recordings}
@@ -180,7 +212,7 @@ class Work:
 
     def learn_shared(self, files: Sequence[Path], _: Tick) -> tuple[Pitch, Faults]:
         """Pitch of a person from all their files; and why, by path, some could not be heard."""
-        opened = {path: result_of(Recording.open, self.source / path) for path in files}
+        opened = {path: result_of(self.open, path) for path in files}
         faults = {path: found for path, found in opened.items() if isinstance(found, UserError)}
         unheard: Faults = {}
         good = [found for found in opened.values() if isinstance(found, Recording)]
@@ -203,7 +235,8 @@ class Work:
         cannot be protected."""
         target, told = self.target(path), Counter[str]()
         source, mark = digest_and_mark(self.source / path, self.salt)
-        recording = Recording.open(self.source / path)
+        scene, recording = self.scenes.get(path, Scene()), self.open(path)
+        name = name or path.as_posix()  # where turns alone name people
         f0 = self._pitch(recording) if f0 is None else f0
         if self.anonymiser.words_alone and (language := self._foreign(recording)):
             raise UserError(
@@ -216,9 +249,8 @@ class Work:
             _unseen(target) as place,
             closing(_Pieces(target.parent)) as made,
         ):
-            for piece in self._convert(name, recording, f0):
+            for piece in self._convert(name, recording, f0, tick, scene):
                 made.add(piece)
-                tick((len(piece.samples) - piece.after) / SAMPLE_RATE)
                 for info in piece.told:
                     told.update({x: s for x, s in info.items() if x in TOLD_AS})
             form, own = audio_format(target), recording.audio.subtype
@@ -234,8 +266,11 @@ class Work:
         if told["seconds_unread"]:
             remarks.append(UNREAD.format("some"))  # how much may be hidden
         remarks += [FOREIGN.format(language)] if language else []
-        found = {"seconds": round(recording.seconds, 2)}
+        found: dict[str, Any] = {"seconds": round(recording.seconds, 2), **scene.told}
         found |= {what: round(float(seconds), 2) for what, seconds in told.items()}
+        n = 0 if scene.turns else count_people(recording, self.made_of(recording))
+        if n > 1:
+            remarks.append(SEVERAL.format(n))
         if later is not None and self.anonymiser.keeps_length:
             found["seconds_later"] = round(later / SAMPLE_RATE, 3)
             found["seconds_now"] = round(lasts / SAMPLE_RATE, 3)
@@ -248,14 +283,89 @@ class Work:
         begin = [*islice(recording.blocks(), _HEARD)]
         return foreign(str(recording.path), np.concatenate(begin)) if begin else ""
 
-    def _convert(self, name: str, recording: Recording, f0: Pitch) -> Iterator[Piece]:
-        wanted = self.made_of(recording)
-        if len(wanted) > 1 and not self.anonymiser.keeps_length:
+    def _convert(
+        self, name: str, recording: Recording, f0: Pitch, tick: Tick, scene: Scene
+    ) -> Iterator[Piece]:
+        """Yield pieces of a recording in which each person of each channel has a voice."""
+        wanted, keeps = self.made_of(recording), self.anonymiser.keeps_length
+        channels = [f"{name}\n\n{n}" for n in range(len(wanted))] if len(wanted) > 1 else [name]
+        unnamed = draw_voices(self.anonymiser, [channels])
+        learnt = dict[Part, F0Stats | None]()
+        parts = [
+            part for n, channel in enumerate(wanted) for part in scene.parts(recording, n, channel)
+        ]
+        if len(wanted) > 1 and self.anonymiser.tells_words:
             raise UserError(
-                f"{recording.path}: its channels would be of different lengths; take --channels mix"
+                f"{recording.path}: its channels would each have a time of their own; take "
+                "--channels mix, or --time keep"
             )
-        blocks = [recording.blocks(channel) for channel in wanted]
-        return convert_all(self.anonymiser, name, blocks, [f0[channel] for channel in wanted])
+
+        def say(part: Part, stretches: Sequence[Span]) -> Iterator[Piece]:
+            with closing(Excerpt.of(recording, stretches)) as own:
+                if part.person is None:
+                    clear = (block[:, None] for block in own.blocks(part.channel))
+                    found = convert_pieces(clear, [lambda x: (x, {})], keeps_length=keeps)
+                else:
+                    if part not in learnt and part.person and self.pitch:
+                        whole = [Excerpt.of(recording, part.stretches)]
+                        learnt[part] = learn_f0(whole, part.channel)
+                    learnt.setdefault(part, None if part.person else f0[part.channel])
+                    voice = scene.voices.get(part.person) or unnamed[channels[part.column]]
+                    blocks = own.blocks(part.channel)
+                    found = convert_all(self.anonymiser, voice, [blocks], [learnt[part]])
+                for piece in found:
+                    tick((len(piece.samples) - piece.after) / SAMPLE_RATE / len(wanted))
+                    yield piece
+
+        if len(wanted) == 1 and not keeps:  # turn by turn, one after another
+            spans = hidden(scene.spans, len(recording))
+            for span, part in in_order(parts, spans):
+                silent = tone_piece(span[1] - span[0], scene.by)
+                yield from [silent] if part is None else say(part, [span])
+        elif len(parts) == 1 and not scene.spans:
+            yield from say(parts[0], parts[0].stretches)
+        else:
+            yield from self._in_place(parts, say, scene, recording)
+
+    def _in_place(
+        self,
+        parts: Sequence[Part],
+        say: Callable[[Part, Sequence[Span]], Iterator[Piece]],
+        scene: Scene,
+        recording: Recording,
+    ) -> Iterator[Piece]:
+        """Yield blocks of a recording whose parts are each converted as one recording, and put back
+        at their places, at the levels of the whole file."""
+        keeps, n = self.anonymiser.keeps_length, len(recording)
+        folder = self.target(recording.path.relative_to(self.source)).parent
+        told = list[Mapping[str, Any]]()
+        with ExitStack() as stack:
+            made = [stack.enter_context(closing(_Pieces(folder))) for _ in parts]
+            places = [widened(part.stretches, n) for part in parts]
+            for part, own, held in zip(parts, places, made, strict=True):
+                for piece in say(part, own):
+                    held.add(piece)
+                    told += piece.told
+            levels = [level for held in made for level in held.levels]
+            noise = is_noise(levels)
+            gains = iter(level_of(levels, self.anonymiser, self.level, noise)[1])
+            if not keeps:  # a channel each, which are not of one length
+                places = [[(0, held.size)] for held in made]
+                n = max(held.size for held in made)
+            file = stack.enter_context(TemporaryFile(dir=folder))
+            placed = np.memmap(file, np.float64, "w+", shape=(n, 1 + parts[-1].column))
+            for part, own, held in zip(parts, places, made, strict=True):
+                given = [next(gains) for _ in held.levels]
+                if part.person is None:
+                    given = [min(given)] * len(given)  # as it was, but for the level
+                put(placed[:, part.column], own, joined(held, given))
+            if keeps:
+                put_tones(placed, hidden(scene.spans, n), scene.by)
+            # At levels of its own, so that nothing more is changed.
+            same = [Loudness.of_all([x for source, _ in levels for x in source])] * placed.shape[1]
+            for at in range(0, n, _BLOCK):
+                block = np.array(placed[at : at + _BLOCK])
+                yield Piece(block, 0, 0, same, same, told=() if at else told)
 
     def _write(
         self, place: int, form: str | None, own: str, made: _Pieces
@@ -296,7 +406,7 @@ def convert_all(
 ) -> Iterator[Piece]:
     """Yield converted pieces of channels, each in blocks (n,), with the voice of a pseudo-speaker's
     name. f0: pitch in each channel."""
-    key = VoiceKey("spk", ("folder", name), ("folder", name))
+    key = voice_key(name)
     sources = [SourceSpeaker(name, f0=stats) for stats in f0]
 
     def convert(source: SourceSpeaker, samples: Float64) -> Spoken:

@@ -116,11 +116,13 @@ _FAINT, _STEADY = 3e-7, 10.0  # power of noise, and how far its loudest is above
 
 @dataclass(frozen=True)
 class Recording:
-    """Audio file, and the channel that is read instead of a mix that would be silent."""
+    """Audio file, and the channel that is read instead of a mix that would be silent. hidden:
+    stretches of samples at 16 kHz that are read as silence."""
 
     path: Path
     audio: AudioFile
     alone: int | None = None
+    hidden: tuple[tuple[int, int], ...] = ()
     _tracks: dict[int | None, "_Track"] = field(default_factory=dict)
 
     @classmethod
@@ -166,7 +168,12 @@ class Recording:
         if rate != SAMPLE_RATE:
             mono = resample_poly(mono, up, down)
         offset = start - first * up // down
-        return np.asarray(mono[offset : offset + stop - start])
+        found = np.asarray(mono[offset : offset + stop - start])
+        for begin, end in self.hidden:
+            if begin < stop and end > start:
+                found = found.copy()
+                found[max(0, begin - start) : max(0, end - start)] = 0.0
+        return found
 
     def close(self) -> None:
         """Close its file."""
@@ -282,6 +289,12 @@ class Loudness(NamedTuple):
             for n in (_LOUD, _SOFT)
         )
         return cls(float(np.var(samples)), max(loud), min(soft), peak)
+
+    @classmethod
+    def of_all(cls, parts: Sequence["Loudness"]) -> "Loudness":
+        """Levels of a signal with these parts, as if they were equally long."""
+        power, loudest, softest, peak = zip(*parts, strict=True)
+        return cls(float(np.mean(power)), max(loudest), min(softest), max(peak))
 
 
 def pieces(

@@ -1,0 +1,363 @@
+"""Interviews: files of turns and texts, a voice for each person, who stays, and what is removed."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steps.anonymisers.registry import Anonymiser, AsItIs
+from steps.protect_folder import main
+from steps.sources import FIRST, NOTHING, SystemRun
+from steps.standalone import people, turns
+from steps.standalone.people import Scene
+from steps.standalone.protection import Work
+from steps.standalone.turns import REDACT, Target, Turn
+from steps.synthesis.f0 import compute_f0_stats
+from tests.recipes import ROOT
+from tests.refusals import refuses, refuses_words
+from tests.test_protect_folder import KEY, SYSTEM, samples, speechlike, write
+from utils.cli import LossError
+
+# ---- Files as their own tools write them: umlauts, CRLF, overlapping tiers, empty labels, times
+# beyond the end of a recording of 4 s.
+
+FILES = ROOT / "tests/turns"
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in FILES.iterdir()))
+def test_files_of_turns_are_read_and_written_back(tmp_path, name):
+    found = turns.read_turns(FILES / name)
+    spans = {(t.begin, t.end) for t in found}
+    assert spans == {(0.5, 2.0), (1.5, 10.0)} or (name[-3:] in ("vtt", "srt") and
+           spans == {(0.5, 2.0), (1.5, 10.0), (3.0, 3.5)})  # fmt: skip
+    first, second = "JÜR" if name == "a.cha" else "Jürgen", "INT"
+    assert [t.person for t in found if t.person][:2] == [first, second]
+    target = Target(tmp_path / "made" / name, "b.wav")
+    target.path.parent.mkdir()
+
+    def change(turn: Turn) -> Turn:  # half a second later
+        words = turn.words.replace("Anna Öz", "[name]")
+        who = {first: "P1", second: "P2"}.get(turn.person, turn.person)
+        return Turn(turn.begin + 0.5, turn.end + 0.5, who, words, turn.channel)
+
+    turns.visit(FILES / name, change, target)
+    again = turns.read_turns(target.path)
+    assert {(t.begin, t.end) for t in again} == {(a + 0.5, b + 0.5) for a, b in spans}
+    assert {t.person for t in again} - {""} == {"P1", "P2"}
+    text = target.path.read_text("utf-8")
+    for hidden in ("Jürgen", "JÜR", "Anna", "Jena", "lastUsed", "34;"):
+        assert hidden not in text
+    if any(t.words for t in found):
+        said = next(t.words for t in again if t.person == "P1")
+        assert "Tag" in said and "[name]" in next(t.words for t in again if t.person == "P2")
+    if name in ("a.TextGrid", "a.eaf"):
+        assert turns.read_spans(target.path, table=False) == [Turn(3.5, 3.7, REDACT, "name")]
+
+
+def test_spans_stand_in_tables_tiers_and_subtitles(tmp_path):
+    (tmp_path / "b.csv").write_text("1.0;1.5;place\n2 3\n")
+    assert [(s.begin, s.words) for s in turns.read_spans(tmp_path / "b.csv", table=True)] == [
+        (1.0, "place"), (2.0, "span"),
+    ]  # fmt: skip
+    for name in ("a.vtt", "a.srt", "a.cha"):
+        assert turns.read_spans(FILES / name, table=False) == [Turn(1.5, 10.0, REDACT, "name")]
+    (tmp_path / "c.tsv").write_text("1.0\t1.0\tname\n")
+    refuses("c.tsv: a span at 1 s", turns.read_spans, tmp_path / "c.tsv", table=True)
+    for text, why in (("1 nan x", "d.tsv:1"), ("2 1 x", "d.tsv:1"), ("0 1 x\nword", "d.tsv:2")):
+        (tmp_path / "d.tsv").write_text(text)
+        refuses(why, turns.read_turns, tmp_path / "d.tsv")
+    (tmp_path / "e.TextGrid").write_bytes(b"\xff\x00nothing")
+    (tmp_path / "e.eaf").write_text("<nothing")
+    for name in ("e.TextGrid", "e.eaf"):
+        refuses(f"{name}: cannot be read", turns.read_turns, tmp_path / name)
+
+
+# ---- Whose each moment is, and who is in the clear.
+
+some_turns = st.lists(
+    st.builds(
+        lambda begin, lasts, who: Turn(begin / 100, (begin + lasts) / 100, who),
+        st.integers(0, 2000), st.integers(1, 500), st.sampled_from(["A", "B", "C", ""]),
+    ), max_size=12,
+)  # fmt: skip
+
+
+@given(some_turns)
+def test_every_frame_has_one_owner_and_nobody_protected_is_in_the_clear(drawn):
+    loudness = np.random.default_rng(0).random(2200)
+    parts = people.shares(drawn, {"A"}, loudness)
+    owned = np.zeros(2200, int)
+    for who, stretches in parts.items():
+        for begin, end in stretches:
+            owned[begin:end] += 1
+            if who is None:
+                a, b = begin / 100 - 0.011, end / 100 + 0.011  # with the fades
+                assert (
+                    any(
+                        t.person == "A" and t.begin <= a + 0.02 and b - 0.02 <= t.end for t in drawn
+                    )
+                    or len([t for t in drawn if t.person == "A"]) > 1
+                )
+                guard = people.GUARD - 1e-6
+                assert not any(t.person != "A" and t.begin - guard < b and a < t.end + guard
+                               for t in drawn)  # fmt: skip
+    assert (owned == 1).all()
+
+
+def test_overlap_is_of_who_began_and_cuts_lie_in_pauses():
+    drawn = [Turn(1, 5, "A"), Turn(2, 3, "B"), Turn(6, 8, "B"), Turn(7.5, 10, "C")]
+    loudness = np.ones(1100)
+    loudness[540:550] = loudness[820:826] = 0.0
+    assert people.overlap(drawn) == pytest.approx(1.5)
+    found = people.shares(drawn, (), loudness)
+    (a,), (b,), (c,) = found["A"], found["B"], found["C"]
+    assert a[0] == 0 and 540 <= a[1] <= 550 and a[1] == b[0]
+    assert 820 <= b[1] <= 826 and b[1] == c[0] and c[1] == 1100
+
+
+# ---- Folders.
+
+
+@pytest.fixture
+def interview(tmp_path: Path) -> Path:
+    """A and B in turn, 12 s; they say nothing at the same time."""
+    folder = tmp_path / "in"
+    write(folder / "talk.wav", speechlike(12.0))
+    (folder / "talk.rttm").write_text(
+        "".join(turns.rttm_line("talk", Turn(at, at + 3, "AB"[i % 2]))
+                for i, at in enumerate((0, 3, 6, 9)))
+    )  # fmt: skip
+    return folder
+
+
+def run(*words: object) -> int:
+    given = ("--system", SYSTEM, "--nj", 1, "--key", KEY, *words)
+    return main([str(word) for word in given])
+
+
+def told(out: Path, name: str = "talk.wav") -> dict[str, object]:
+    return json.loads(out.with_name(f"{out.name}.account.json").read_text())["files"][name]
+
+
+def alike(a: np.ndarray, b: np.ndarray) -> float:
+    return float(np.corrcoef(a, b)[0, 1])
+
+
+def test_each_person_has_a_voice_and_the_account_speaks_of_people(interview, tmp_path, capsys):
+    out, one = tmp_path / "out", tmp_path / "one"
+    assert run("--turns", "beside", interview, out) == 0
+    assert "2 people, 4 turns, 0:00 of overlap in one voice" in capsys.readouterr().out
+    assert told(out) | {"people": 2, "turns": 4, "seconds_overlap": 0.0} == told(out)
+    assert "2 people, 4 turns" in (tmp_path / "out.account.html").read_text()
+    assert run(interview, one) == 0
+    both, alone = samples(out / "talk.wav"), samples(one / "talk.wav")
+    assert len(both) == 12 * 16000
+    middles = [slice(int((at + 0.5) * 16000), int((at + 2.5) * 16000)) for at in (0, 3, 6, 9)]
+    near = [alike(both[part], alone[part]) for part in middles]
+    # Whoever is A speaks alike in both turns, and B otherwise: not as one voice for all.
+    assert abs(near[0] - near[2]) < 0.05 and abs(near[1] - near[3]) < 0.05
+    assert min(near) < 0.97
+    # A correction is made anew, and nothing else is.
+    assert run("--turns", "beside", interview, out) == 0
+    assert "0 files protected now" in capsys.readouterr().out
+    with (interview / "talk.rttm").open("a") as stream:
+        stream.write(turns.rttm_line("talk", Turn(1.0, 1.5, "C")))
+    assert run("--turns", "beside", interview, out) == 0
+    assert "1 files protected now" in capsys.readouterr().out
+    assert told(out)["people"] == 3
+
+
+def test_who_is_kept_is_heard_as_they_are_and_nobody_else(interview, tmp_path):
+    out, source = tmp_path / "out", samples(interview / "talk.wav")
+    assert run("--turns", "beside", "--keep", "B", interview, out) == 0
+    made = samples(out / "talk.wav")
+    clear = slice(int(3.4 * 16000), int(5.6 * 16000))
+    assert alike(made[clear], source[clear]) > 0.9999
+    for begin, end in ((0.2, 3.28), (5.72, 9.28), (11.99, 12.0)):
+        part = slice(int(begin * 16000), int(end * 16000))
+        if end - begin > 0.1:
+            assert alike(made[part], source[part]) < 0.98
+    only = tmp_path / "only"
+    assert run("--turns", "beside", "--protect", "A", interview, only) == 0
+    assert (samples(only / "talk.wav") == made).all()
+    for words, why in (
+        (("--keep", "C"), "C: nobody is called so"), (("--keep", "B", "--protect", "A"), "one of"),
+    ):  # fmt: skip
+        refuses_words(why, main, "--turns", "beside", *words, interview, tmp_path / "no")
+    (interview / "talk.tsv").write_text("0 3 A\n3 6 B\n6 9 A\n9 12 b\n")
+    (interview / "talk.rttm").unlink()
+    refuses_words("b: is this another", main, "--turns", "beside", "--keep", "B", interview, out)
+    refuses_words("--keep", main, "--turns", "auto", "--keep", "B", interview, tmp_path / "no")
+    assert not (tmp_path / "no").exists()
+
+
+def test_each_channel_has_a_voice_and_its_own_people(tmp_path):
+    """Both channels of a call had one voice."""
+    call = np.stack([speechlike(25.0), speechlike(25.0)], 1)  # the same is said
+    write(tmp_path / "in/call.wav", call)
+    assert run("--channels", "each", tmp_path / "in", tmp_path / "out") == 0
+    made = samples(tmp_path / "out/call.wav")
+    assert made.shape == call.shape
+    assert alike(*made.T) < 0.98
+    (tmp_path / "in/call.rttm").write_text(
+        turns.rttm_line("call", Turn(0, 12, "A", "", 1))
+        + turns.rttm_line("call", Turn(0, 12, "B", "", 2))
+        + turns.rttm_line("call", Turn(12, 25, "C", "", 2))
+    )
+    unsure = tmp_path / "unsure"  # in which channel is A?
+    unsure.mkdir()
+    (unsure / "call.tsv").write_text("0 12 A\n12 25 C\n")
+    refuses_words("1 of 1", main, "--system", SYSTEM, "--channels", "each", "--turns", unsure,
+                  "--keep", "A", tmp_path / "in", tmp_path / "kept", kind=LossError)  # fmt: skip
+    named = tmp_path / "named"
+    assert run("--channels", "each", "--turns", "beside", tmp_path / "in", named) == 0
+    assert (
+        told(named, "call.wav")["people"] == 3 and samples(named / "call.wav").shape == call.shape
+    )
+
+
+class Shorter(Anonymiser):
+    """Leaves out what is silent, and a half of the rest."""
+
+    output, keeps_length = AsItIs(), False
+
+    def transform(self, wave, key, source):
+        return wave[np.abs(wave) > 1e-3][::2], {}
+
+
+def test_people_and_channels_have_voices_where_speech_changes_its_length(tmp_path):
+    """CHANNELS=each refused systems that change lengths; turns go one after another."""
+    call = np.random.default_rng(0).choice([-0.1, 0.1], (32000, 2))
+    call[16000:, 1] = 0.0
+    write(tmp_path / "call.wav", call)
+    system, f0 = Shorter(None, SystemRun(Path("x"), NOTHING, FIRST)), compute_f0_stats([])
+    said = Scene((Turn(0, 1, "A"), Turn(1, 2, "B")))
+    for channels, scenes in (("each", {}), ("mix", {Path("call.wav"): said})):
+        work = Work(tmp_path, tmp_path / channels, system, channels, "source", scenes=scenes)
+        given = ("call", Path("call.wav"), dict.fromkeys((None, 0, 1), f0), lambda _: None)
+        work.protect(*given)
+    assert [np.count_nonzero(x) for x in samples(tmp_path / "each/call.wav").T] == [16000, 8000]
+    kept = np.count_nonzero(call.mean(axis=1)) / 2
+    assert len(samples(tmp_path / "mix/call.wav")) == pytest.approx(kept, abs=2)
+    spans = {Path("call.wav"): Scene(said.turns, (Turn(0.5, 0.6, REDACT, "name"),))}
+    work = Work(tmp_path, tmp_path / "tone", system, "mix", scenes=spans)
+    work.protect(*given)
+    made = samples(tmp_path / "tone/call.wav")
+    rest = np.count_nonzero(call[:4000].mean(axis=1)) + np.count_nonzero(call[13600:].mean(axis=1))
+    assert len(made) == pytest.approx(rest / 2 + 9600, abs=2)  # as long as it was, with its guard
+    place = slice(np.count_nonzero(call[:4000].mean(axis=1)) // 2, None)
+    tone = made[place][:9600]
+    assert alike(tone, people.tone(9600)) > 0.99
+    assert np.abs(tone).max() == pytest.approx(0.1, rel=0.05)
+
+
+def test_what_must_not_be_heard_is_a_tone_before_anything_is_made(interview, tmp_path, capsys):
+    spans, out = tmp_path / "spans", tmp_path / "out"
+    spans.mkdir()
+    (spans / "talk.tsv").write_text("4.0\t5.0\tname\n7 7.5 place\n")
+    write(interview / "other.wav", speechlike(2.0))
+    assert run("--redact", spans, interview, out) == 0
+    made = samples(out / "talk.wav")
+    tone = made[int(3.76 * 16000) : int(5.24 * 16000)]
+    power = np.abs(np.fft.rfft(tone * np.hanning(len(tone)))) ** 2
+    hertz = np.fft.rfftfreq(len(tone), 1 / 16000)
+    assert power[abs(hertz - 440) < 10].sum() > 0.99 * power.sum()
+    assert told(out)["removed"] == "name: 1, 1.0 s; place: 1, 0.5 s"
+    quiet = tmp_path / "quiet"
+    assert run("--redact", spans, "--redact-by", "silence", interview, quiet) == 0
+    assert not samples(quiet / "talk.wav")[int(3.76 * 16000) : int(5.24 * 16000)].any()
+    # Nothing is written for a recording whose spans cannot be its own.
+    (spans / "talk.tsv").write_text("11.0\t13.0\tname\n")
+    capsys.readouterr()
+    refuses_words("1 of 2", main, "--system", SYSTEM, "--key", KEY, "--redact", spans, interview,
+                  tmp_path / "late", kind=LossError)  # fmt: skip
+    assert "talk.wav: ends at 12.00 s" in capsys.readouterr().err
+    assert [p.name for p in sorted((tmp_path / "late").glob("*.wav"))] == ["other.wav"]
+    alone = tmp_path / "alone.wav"
+    refuses_words("has nothing that must not be heard", main, "--redact", tmp_path / "late",
+                  interview / "talk.wav", alone)  # fmt: skip
+    (spans / "take.tsv").write_text("1.0\t3.0\tname\n")
+    refuses_words("take.tsv: says what must not be heard", main, "--redact", spans, interview,
+                  tmp_path / "no")  # fmt: skip
+
+
+def test_texts_are_copied_without_names(interview, tmp_path, capsys):
+    (interview / "talk.srt").write_text(
+        "1\n00:00:00,000 --> 00:00:02,900\nA: Hier ist <name>Anna Öz</name>.\n\n"
+        "2\n00:00:03,000 --> 00:00:05,900\nBernd: Danke, Anna.\n\n"
+        "3\n00:00:06,100 --> 00:00:08,900\nA: Ja, Bernd.\n", "utf-8",
+    )  # fmt: skip
+    (interview / "talk.rttm").unlink()
+    (interview / "talk.vtt").write_text("nothing of the kind")
+    plain = tmp_path / "plain"
+    assert run(interview, plain) == 0
+    err = capsys.readouterr().err
+    assert "2 subtitles and transcripts are left out: talk.srt, talk.vtt" in err
+    (interview / "talk.vtt").unlink()
+    assert "talk.srt" in (tmp_path / "plain.account.html").read_text()
+    (interview / "talk.redact.tsv").write_text("3.5\t4.0\tname\n")
+    out = tmp_path / "out"
+    assert run("--texts", "--ends", "one", "--turns", "beside", "--redact", "beside", interview,
+               out) == 0  # fmt: skip
+    later = told(out)["seconds_later"]
+    assert isinstance(later, float)
+    text = (out / "talk.srt").read_text("utf-8")
+    assert "P1: Hier ist [name]." in text and "P2: [name]" in text and "P1: Ja, P2." in text
+    assert not any(name in text for name in ("Anna", "Bernd"))
+    found = turns.read_turns(out / "talk.srt")
+    assert found[2].begin == pytest.approx(6.1 + later, abs=0.002)
+
+
+def test_two_files_that_say_different_turns_are_refused(interview, tmp_path, capsys):
+    (interview / "talk.tsv").write_text("0 3 A\n3 12 B\n")
+    refuses_words("1 of 1", main, "--system", SYSTEM, "--turns", "beside", interview,
+                  tmp_path / "out", kind=LossError)  # fmt: skip
+    assert "says other turns than" in capsys.readouterr().err
+
+
+def test_voices_of_people_who_are_heard_together_are_apart():
+    from steps.standalone.job import load_system
+
+    system = load_system(ROOT / "models/bn2", 7).anonymiser
+    drawn = people.draw_voices(system, [["a", "b", "c"], ["c", "d"]])
+    keys = {who: people.voice_key(name) for who, name in drawn.items()}
+    near = [system.apart(keys[a], keys[b]) for a, b in ("ab", "ac", "bc", "cd")]
+    assert min(near) > 0.7
+    assert people.draw_voices(system, [["a", "b", "c"], ["c", "d"]]) == drawn
+
+
+@pytest.mark.corpora
+@pytest.mark.slow
+def test_people_are_found_and_written_to_be_corrected(corpora, tmp_path, capsys):
+    from benchmarks.conversations import converse, readers
+
+    said = readers(corpora / "librispeech/test-clean", 2)
+    wave, known = converse(said, 60.0, 3)
+    write(tmp_path / "in/talk.wav", wave)
+    assert (
+        run("--turns", "auto", "--people", 2, "--turns-only", tmp_path / "in", tmp_path / "out")
+        == 0
+    )
+    err = capsys.readouterr().err
+    assert "2 people" in err and "% of it is clearly of one" in err
+    folder = tmp_path / "out.turns"
+    found = turns.read_turns(folder / "talk.rttm")
+    assert found == [
+        t._replace(words="", channel=1) for t in turns.read_turns(folder / "talk.TextGrid")
+    ]
+    frames = np.full((2, 6000), "", object)
+    for row, own in zip(frames, (known, found), strict=True):
+        for turn in own:
+            row[int(turn.begin * 100) : int(turn.end * 100)] = turn.person
+    both = (frames != "").all(axis=0)
+    pairs = {p: max(said, key=lambda who: ((frames[0] == who) & (frames[1] == p)).sum())
+             for p in ("P1", "P2")}  # fmt: skip
+    assert np.mean([pairs[p] == who for who, p in frames[:, both].T]) > 0.95
+    assert not (tmp_path / "out").exists()
+    assert run(tmp_path / "in", tmp_path / "out") == 0
+    assert "about 2 people are heard" in capsys.readouterr().err
+    assert run("--turns", folder, tmp_path / "in", tmp_path / "given") == 0
+    assert told(tmp_path / "given")["people"] == 2
