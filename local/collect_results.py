@@ -35,11 +35,7 @@ def main(
         "A FOLDER of --figures that is of an attack, with its scores, for its curves; each option "
         "may be given again", "FOLDER TRIALS SCORES",
     ] = (),
-    runs: Annotated[
-        Sequence[tuple[Path, Path, Path, Path]],
-        "The score folders of two runs of a random system, for the calibration curves",
-        "FOLDER TRIALS SCORES_F0 SCORES_F1",
-    ] = (),
+
     speech: Annotated[
         Sequence[tuple[str, str, str]],
         "The data directories of a system: settings, and the speech that clips are cut from",
@@ -58,12 +54,12 @@ def main(
     folders, unlabelled = of.labelled(figures)
     nameless = {lost["what"] for lost in unlabelled}
     attack = [own for own in attack if str(own[0]) not in nameless]
-    runs = [own for own in runs if str(own[0]) not in nameless]
+
     rows, speakers, no_figures = of.tabulate_all(folders, corpus_name)
     unused = {lost["what"] for lost in no_figures}
     used = [folder for folder in folders if str(folder) not in unused]
     rows += of.differences({folder: folders[folder] for folder in used}, corpus_name)
-    pictures, no_pictures = of.gather(folders, used, attack, runs)
+    pictures, no_pictures = of.gather(folders, used, attack)
     records, no_records = of.attacks([scores for *_, scores in attack])
     systems, no_settings = of.settings_of_systems(speech)
     missing = [*unlabelled, *no_figures, *no_pictures, *no_records, *no_settings]

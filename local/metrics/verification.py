@@ -526,17 +526,6 @@ def fit_isotonic(score: Float64, target: Bool) -> Callable[[Float64], Float64]:
     return lambda at: np.interp(at, x, y)
 
 
-def _mapped(
-    linear: LinearMap, target: Bool, score_f0: Float64, score_f1: Float64
-) -> dict[str, Float64]:
-    """Eq. 15: scores of f1, (n_trials,), by each mapping that is learnt on f0, and as they are."""
-    return {
-        "linear": linear(score_f1),
-        "isotonic": fit_isotonic(score_f0, target)(score_f1),
-        "uncalibrated": score_f1,
-    }
-
-
 def calibration(
     target: Bool, score_f0: Float64, score_f1: Float64
 ) -> dict[str, int | float | str | None]:
@@ -553,7 +542,9 @@ def calibration(
         report[f"cllr_min_{run}"] = detection.cllr(plain.llr, plain.t, plain.n)
         report[f"l_w_{run}"], report[f"tag_{run}"] = worst, detection.tag(worst)
     linear, same = fit_linear(score_f0, target), np.array_equal(score_f0, score_f1)
-    for name, llr in _mapped(linear, target, score_f0, score_f1).items():
+    isotonic = fit_isotonic(score_f0, target)
+    mapped = {"linear": linear(score_f1), "isotonic": isotonic(score_f1), "uncalibrated": score_f1}
+    for name, llr in mapped.items():  # Eq. 15: scores of f1 as learnt on f0, and as they are
         report[f"c_ece_{name}"] = None if same else detection.d_ece(llr, y, 1.0 - y)  # Eq. 16
         report[f"cllr_{name}"] = None if same else detection.cllr(llr, y, 1.0 - y)
     report["linear_slope"], report["linear_offset"] = linear.slope, linear.offset
@@ -567,23 +558,17 @@ def calibration(
 
 # ---- Curves behind the figures, for pictures of scores, small enough to keep with the results.
 #
-# ECE profiles (Noé et al. 2022, Eq. 11 and 12, Fig. 7, 8 and 10), empirical calibration (Fig. 4),
-# score histograms with the local linkability (Champion et al. 2021, section 3.2). Everything rests
-# on the same functions as the single figures.
+# ECE profiles (Noé et al. 2022, Eq. 11 and 12, Fig. 7 and 10), score histograms with the local
+# linkability (Champion et al. 2021, section 3.2). Everything rests on the same functions as the
+# single figures.
 
 LOG_ODDS = np.linspace(-8.0, 8.0, 161)  # natural log-odds of the prior at which profiles are given
-POSTERIOR_BINS = 10
 
 Curve = list[float]
 
 
 def _profile(llr: Float64, t: Float64, n: Float64) -> Curve:
     return detection.ece(llr, t, n, 1.0 / (1.0 + np.exp(-LOG_ODDS))).tolist()
-
-
-def _oracle(score: Float64, target: Bool) -> Curve:
-    blocks = detection.pav(*detection.rank(score, target).counts())
-    return _profile(blocks.llr, blocks.t, blocks.n)
 
 
 def prior_profile() -> dict[str, Curve]:
@@ -594,12 +579,13 @@ def prior_profile() -> dict[str, Curve]:
 
 def attack(target: Bool, score: Float64) -> dict[str, object]:
     """Oracle-calibrated ECE profile of a trial list, that of its scores as LLR (Noé et al. 2022,
-    Fig. 7) with their empirical calibration (Fig. 4), and its score histogram.
+    Fig. 7), and its score histogram.
 
     target, score: (n_trials,), both classes present. The histogram has the bins of `linkability`:
     share of mated and of non-mated scores by bin, and D↔; None below 20 mated scores.
     """
     y, ranking, histogram = target.astype(np.float64), detection.rank(score, target), None
+    best = detection.pav(*ranking.counts())
     if bins := detection.histograms(ranking):
         low, high = ranking.score[0], ranking.score[-1]
         histogram = {
@@ -609,42 +595,7 @@ def attack(target: Bool, score: Float64) -> dict[str, object]:
             "linkability": detection.local_linkability(bins).tolist(),
         }
     return {
-        "ece": _oracle(score, target),
+        "ece": _profile(best.llr, best.t, best.n),
         "ece_actual": _profile(score, y, 1.0 - y),
-        "empirical": {"uncalibrated": empirical(target, score)},
         "histogram": histogram,
     }
-
-
-def calibrations(target: Bool, score_f0: Float64, score_f1: Float64) -> dict[str, object]:
-    """ECE profiles of two runs of a safeguard, and of the mapping learnt on f0 and used on f1.
-
-    target, score_f0, score_f1: (n_trials,), both classes present (Noé et al. 2022, 5.3, Fig. 8);
-    the empirical calibration of the same mapped scores (Fig. 4).
-    """
-    y = target.astype(np.float64)
-    mapped = _mapped(fit_linear(score_f0, target), target, score_f0, score_f1)
-    return {
-        "ece": {
-            "f0": _oracle(score_f0, target),
-            "f1": _oracle(score_f1, target),
-            **{name: _profile(llr, y, 1.0 - y) for name, llr in mapped.items()},
-        },
-        "empirical": {name: empirical(target, llr) for name, llr in mapped.items()},
-    }
-
-
-def empirical(target: Bool, llr: Float64) -> dict[str, Curve]:
-    """Share of targets among trials by the posterior that their LLR states (Noé et al. 2022, 3.3).
-
-    The posterior is σ(llr + logit of the trials' own share of targets), in ten equal bins; bins
-    without trials are left out. posterior: mean by bin; share, count: likewise.
-    """
-    share = target.mean()
-    posterior = np.exp(-detection.softplus(-(llr + np.log(share) - np.log1p(-share))))
-    which = np.minimum((posterior * POSTERIOR_BINS).astype(np.int64), POSTERIOR_BINS - 1)
-    count = np.bincount(which, minlength=POSTERIOR_BINS).astype(np.float64)
-    some = count > 0
-    stated = np.bincount(which, posterior, POSTERIOR_BINS)[some] / count[some]
-    found = np.bincount(which, target.astype(np.float64), POSTERIOR_BINS)[some] / count[some]
-    return {"posterior": stated.tolist(), "share": found.tolist(), "count": count[some].tolist()}

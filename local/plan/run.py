@@ -97,10 +97,6 @@ def widen(asked: Asked) -> tuple[Asked, list[str]]:
 # ---- Inputs of the tables and the report of run.sh.
 
 DONE = ".done"
-# By family: the option of local/collect_results.py, and the number of files: trials and scores.
-OPTIONS: dict[str, tuple[str, int]] = {
-    Family.VERIFICATION: ("--attack", 2), Family.CALIBRATION: ("--runs", 3),
-}  # fmt: skip
 
 
 def plan_report(own: Recipe, attacks: Attacks, utility: Utility) -> list[str]:
@@ -134,14 +130,12 @@ def plan_report(own: Recipe, attacks: Attacks, utility: Utility) -> list[str]:
     every = dict(privacy) | shown.labels
     ordered = sorted(every, key=lambda folder: place(every[folder]))
     figures = dict.fromkeys(folder for folder in ordered if keeps(folder, every[folder]))
-    scored = [row for table in ("metrics", Family.CALIBRATION) for row in shown.tables.rows[table]]
     words: list[str] = []
-    for row in sorted(scored, key=lambda row: place(shown.labels[row.out])[:2]):
-        family = shown.labels[row.out].family
-        if family in OPTIONS and row.out in figures:
-            option, n_files = OPTIONS[family]
-            trials, *scores = row.values["lists"][-n_files:]
-            words += [option, row.out, trials, *(str(Path(path).parent) for path in scores)]
+    scored = shown.tables.rows["metrics"]
+    for row in sorted(scored, key=lambda row: place(shown.labels[row.out])[0]):
+        if shown.labels[row.out].family == Family.VERIFICATION and row.out in figures:
+            trials, scores = row.values["lists"][-2:]
+            words += ["--attack", row.out, trials, str(Path(scores).parent)]
     has = {ORIGINAL, *(shown.labels[folder].system for folder in figures)}
     has |= {s for s in utility.systems if f"data/{shown.sets[-1]}_{s}" in made}
     systems = [system for system in utility.everything if system in has]

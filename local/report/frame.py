@@ -123,25 +123,15 @@ NOTHING = Value()
 PLAIN = Measure("", "", digits=2)
 
 
-def _read_measures() -> dict[str, Measure]:
-    """A row a measure; better: 1, -1 or 0."""
-    rows = pd.read_csv(ROOT / "local/report/measures.csv", keep_default_na=False)
-    rows["scale"] = rows["unit"].map({"%": 100.0}).fillna(1.0)
-    return {row["name"]: Measure(**row) for row in rows.to_dict("records")}
-
-
-MEASURES = _read_measures()
+_ROWS = pd.read_csv(ROOT / "local/report/measures.csv", keep_default_na=False)
+_ROWS["scale"] = _ROWS["unit"].map({"%": 100.0}).fillna(1.0)
+MEASURES = {str(row["name"]): Measure(**row) for row in _ROWS.to_dict("records")}
 UTILITY_MEASURES = ("wer", "uar", "mos")  # those that stand beside privacy
 
 
 def measure(of: str, **changes: Any) -> Measure:
     """A measure of the registry by its name, with what is called or written otherwise."""
     return MEASURES[of].but(**changes)
-
-
-def measure_by(of: str, by: str) -> Measure:
-    """A measure of utility by one who measured it: `WER by moonshine`."""
-    return measure(of, title=f"{MEASURES[of].title} by {by}", family=UTILITY, by=by)
 
 
 def read_columns(columns: Iterable[str | Mapping[str, Any]]) -> list[Measure]:
@@ -235,19 +225,14 @@ def with_numbers(frame: pd.DataFrame) -> pd.DataFrame:
         if name in frame:
             found[name] = pd.Series([parse(text) for text in frame[name]], frame.index, float)
     if "kind" in found:
-        of = [found[name] for name in ("metric", *FIGURE)]
-        found["figure"] = [_figure_of(*row) for row in zip(*of, strict=True)]
+        name_of = cache(lambda *row: str(key(row[0], **dict(zip(FIGURE, row[1:], strict=True)))))
+        found["figure"] = [*map(name_of, *(found[name] for name in ("metric", *FIGURE)))]
     if "low" in found:  # of an older version
         sure = [*map(is_falsely_sure, found["metric"], found["low"], found["high"])]
         found.loc[sure, ["low", "high"]] = math.nan
     tags = [text if math.isnan(parse(text)) and text != "nan" else "" for text in frame["value"]]
     found["tag"] = pd.Series(tags, frame.index, object)
     return found
-
-
-@cache
-def _figure_of(metric: str, *columns: str) -> str:
-    return str(key(metric, **dict(zip(FIGURE, columns, strict=True))))
 
 
 def read_metrics(path: Path) -> pd.DataFrame:
@@ -514,14 +499,11 @@ class Results:
         """conf.json of a system as the run recorded it; empty where it did not."""
         return dict(self.run.get("systems", {}).get(system, {}))
 
-    def listed(self, name: str) -> list[dict[str, Any]]:
-        """The records of a list of run.json."""
-        return list(self.run.get(name, []))
-
     @cached_property
     def attacks(self) -> dict[tuple[str, str, str], dict[str, Any]]:
         """attacker.json of each attack, by system, <attacker>.<evaluator> and split."""
-        paths = [(r, Path(str(r.get("scores"))).parts[-4:]) for r in self.listed("attacks")]
+        attacks = self.run.get("attacks", [])
+        paths = [(r, Path(str(r.get("scores"))).parts[-4:]) for r in attacks]
         return {(p[0], p[1], p[3]): r for r, p in paths if len(p) == 4}
 
     def control(self, evaluator: str, split: str, system: str, attacker: str) -> Value:
@@ -553,10 +535,6 @@ class Results:
         of the strongest of all, are none."""
         of_none = self.metrics["family"].isin([UTILITY, STRONGEST, GROUPS])
         return each(self.metrics[~of_none], "evaluator")
-
-    def recognisers(self, metric: str) -> list[str]:
-        """Who measured `metric`, a figure of utility, in the order of the table."""
-        return each(where(self.metrics, family=UTILITY, metric=metric), "evaluator")
 
     def splits(self, evaluator: str) -> list[str]:
         """Splits of an evaluator that attacks list by list, sorted."""
@@ -641,7 +619,7 @@ def load_results(folder: Path) -> Results:
     else:
         results.run = results.read("run.json", _read_object, {})
     results.clips = results.read("clips.json", partial(read_json, kind=list, mend=_ANEW), [])
-    results.missing += [(m["what"], m["why"]) for m in results.listed("missing")]
+    results.missing += [(m["what"], m["why"]) for m in results.run.get("missing", [])]
     if results.metrics.empty and not results.missing:
         why = f"{folder}/metrics.csv: holds no figure; run stages 9 and 11"
         results.note("metrics.csv", why)

@@ -1,7 +1,7 @@
 """Figures, curves, records and clips of a run, gathered for the folder of results.
 
-`figures.json` has what the pictures need, in the lists `similarity`, `attacks`, `calibrations` and
-`searches`; each entry holds its `where` (the labels of metrics.csv) and its curves; `prior` holds
+`figures.json` has what the pictures need, in the lists `similarity`, `attacks` and `searches`; each
+entry holds its `where` (the labels of metrics.csv) and its curves; `prior` holds
 the ECE of an attacker who hears nothing. Numbers have six digits: pictures show no more.
 """
 
@@ -38,7 +38,6 @@ from local.report.frame import (
     read_somewhere,
 )
 from steps.audio import SAMPLE_RATE, read_audio
-from utils.arrays import Bool, Float64
 from utils.cli import LossError, UserError
 from utils.datadir import DataDir, load_data_dir
 from utils.digests import sha256
@@ -182,44 +181,27 @@ def of_metrics(folders: Mapping[Path, Row]) -> dict[str, list[Json]]:
     return {"similarity": similarity, "searches": searches}
 
 
-def _scores(trials_path: Path, *folders: Path) -> list[Bool | Float64]:
-    """Which trials are target trials, and their scores in each folder."""
-    trials = read_trials(trials_path)
-    if trials.target.all() or not trials.target.any():
-        raise UserError(f"{trials_path}:1: target and nontarget trials are both needed")
-    paths = [folder / "scores" for folder in folders]
-    return [trials.target] + [
-        join_scores(trials, read_scores(path), trials_path=trials_path, scores_path=path)
-        for path in paths
-    ]
-
-
-def _is_defined(folder: Path) -> bool:
-    """Whether two runs differ, so that their C_ECE is defined."""
-    return read_figures(folder)["c_ece_linear"] is not None
-
-
 def gather(
-    folders: Mapping[Path, Row], used: Container[Path],
-    attacks: Sequence[Sequence[Path]], runs: Sequence[Sequence[Path]],
-) -> tuple[Json, list[Missing]]:  # fmt: skip
+    folders: Mapping[Path, Row], used: Container[Path], attacks: Sequence[Sequence[Path]]
+) -> tuple[Json, list[Missing]]:
     """All that the pictures need, and what of it could not be had.
 
     folders: with the labels of each; used: those with metrics.json; attacks: (folder of its
-    figures, trials, score folder); runs: (folder of their figures, trials, f0, f1).
+    figures, trials, score folder).
     """
-    if strange := [own[0] for own in (*attacks, *runs) if own[0] not in folders]:
+    if strange := [own[0] for own in attacks if own[0] not in folders]:
         raise UserError(f"{strange[0]}: no folder of --figures, so its labels are not known")
 
-    def draw(curves: Callable[..., Json], of: Path, trials: Path, *scores: Path) -> Json:
-        return _entry(folders[of], curves(*_scores(trials, *scores)))
+    def draw(of: Path, path: Path, folder: Path) -> Json:
+        trials, scores = read_trials(path), folder / "scores"
+        if trials.target.all() or not trials.target.any():
+            raise UserError(f"{path}:1: target and nontarget trials are both needed")
+        score = join_scores(trials, read_scores(scores), trials_path=path, scores_path=scores)
+        return _entry(folders[of], verification.attack(trials.target, score))
 
-    attacked, lost = usable((own[2], partial(draw, verification.attack, *own)) for own in attacks)
-    defined = (own for own in runs if own[0] not in used or _is_defined(own[0]))
-    ran, also = usable((own[2], partial(draw, verification.calibrations, *own)) for own in defined)
+    attacked, lost = usable((own[2], partial(draw, *own)) for own in attacks)
     found = of_metrics({folder: where for folder, where in folders.items() if folder in used})
-    found |= {"attacks": attacked, "calibrations": ran}
-    return {**found, "prior": shorten(verification.prior_profile())}, [*lost, *also]
+    return {**found, "attacks": attacked, "prior": shorten(verification.prior_profile())}, lost
 
 
 # Short clips of the worst-protected speakers, to be heard beside the figures: the loudest stretch

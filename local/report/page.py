@@ -204,7 +204,8 @@ def _shared(results: Results) -> dict[str, Any]:
         "enrolment": tables.enrolment_table(results.metrics),
         "useful": tables.utility_table(results.metrics),
         "has_mos": "mos" in set(results.metrics["metric"]),
-        "prosody": tables.prosody_table(results.metrics), "PROSODY": tables.PROSODY.title,
+        "prosody": tables.tabulate(tables.PROSODY, where(results.metrics, evaluator="prosody")),
+        "PROSODY": tables.PROSODY.title,
         "tables_of": _tables(results),
     }  # fmt: skip
 

@@ -5,7 +5,7 @@ A function makes one picture, or none where nothing was measured. What it shows 
 templates/sentences.jinja.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, product
 from pathlib import Path
@@ -287,7 +287,6 @@ def _zoo_told(op: Float64, pp: Float64, names: list[str]) -> dict[str, object]:
 # Scores and what they disclose.
 
 Profiles = list[tuple[str, Float64, int]]  # legend, ECE, number of the colour (-1: originals)
-_FEWEST = 10  # trials of a bin that has a point
 
 
 def ece(results: Results, evaluator: str, split: str, attack: str) -> Found:
@@ -341,66 +340,17 @@ def _profiles(
     return made(canvas, kind, of, **told)
 
 
-def calibrated(results: Results, evaluator: str) -> Iterator[Found]:
-    """Scores of unprotected speech taken as LLR; then what random systems have learnt on a run."""
-    for entry in results.entries("attacks", evaluator):
-        if entry["where"]["attacker"] == "unprotected" and "ece_actual" in entry:
-            yield actual(entry, results.prior)
-            yield empirical(entry)
-    for entry in results.entries("calibrations", evaluator):
-        yield distortion(results, entry)
-        yield empirical(entry)
-
-
-def distortion(results: Results, entry: Entry) -> Drawing:
-    """Profiles of two runs of a random system, and of calibrations learnt on one and used on the
-    other (002, Fig. 8)."""
-    evaluator, split, system = at = [entry["where"][k] for k in ("evaluator", "split", "system")]
-    parts, subject = SAID["calibration"]["parts"], f"{system} on {split}"
-    metrics = [metric for _, metric in parts.values()]
-    values = results.several(evaluator, split, system, "", metrics, frame.CALIBRATION)
-    found = {name: v.value for name, v in zip(parts, values, strict=True)}
-    lines = [(f"{text} {number(found[name], 3)}", entry["ece"][name], i)
-             for i, (name, (text, _)) in enumerate(parts.items())]  # fmt: skip
-    return _profiles(results.prior, lines, "calibration", at, subject, subject=subject, found=found)
-
-
-def empirical(entry: Entry) -> Drawing:
-    """Share of target trials in bins of the posterior that an attacker states (002, Fig. 4)."""
-    of, off, few = entry["where"], [], 0
-    canvas, axes = empty("empirical", _run(of))
-    axes.plot([0, 1], [0, 1], color=draw.INK, linewidth=1, linestyle=":", label="well calibrated")
-    for i, (name, text) in enumerate(SAID["empirical"]["parts"].items()):
-        if name not in entry["empirical"]:
-            continue
-        bins = entry["empirical"][name]
-        stated, share, count = (bins[k] for k in ("posterior", "share", "count"))
-        enough = count >= _FEWEST
-        axes.plot(
-            stated[enough], share[enough], color=draw.colour(i + 2), marker=draw.marker(i),
-            markersize=4, linestyle=draw.line(i), linewidth=1, label=text,
-        )  # fmt: skip
-        off.append((text, np.average(np.abs(stated - share), weights=count)))
-        few += int((~enough).sum())
-    draw.legend(canvas)
-    at = [of[k] for k in ("evaluator", "system", "split")]
-    return made(canvas, "empirical", at, run=_run(of), off=off, few=few, fewest=_FEWEST)
-
-
-def _run(of: Mapping[str, str]) -> str:
-    if of["system"] == "original":
-        return f"unprotected speech, {of['split']}"
-    return f"run 1 of {of['system']} on {of['split']}"
-
-
-def actual(entry: Entry, prior: Entry) -> Drawing:
-    """The profile of scores taken as LLR beside that of ideal calibration (002, Fig. 7)."""
-    of, ideal, own = entry["where"], entry["ece"], entry["ece_actual"]
+def actual(entry: Entry, prior: Entry) -> Found:
+    """The profile of scores of unprotected speech taken as LLR beside that of ideal calibration
+    (002, Fig. 7)."""
+    of, ideal, own = entry["where"], entry["ece"], entry.get("ece_actual")
+    if of["attacker"] != "unprotected" or own is None:
+        return None
     lines = [("ideally calibrated scores", ideal, 0), ("scores taken as LLR", own, 6)]
-    middle, at, run = len(own) // 2, [of["evaluator"], of["split"]], _run(of)
+    middle, run = len(own) // 2, f"unprotected speech, {of['split']}"
     return _profiles(
-        prior, lines, "actual", at, run, run=run, own=own[middle], ideal=ideal[middle],
-        above=(own > prior["prior"]).mean(),
+        prior, lines, "actual", [of["evaluator"], of["split"]], run, run=run, own=own[middle],
+        ideal=ideal[middle], above=(own > prior["prior"]).mean(),
     )  # fmt: skip
 
 
@@ -574,7 +524,9 @@ def draw_all(results: Results, evaluator: str, folder: Path | None) -> list[Sect
             similarity(results, e) for e in results.entries("similarity", evaluator)
         ),
         "Disclosure": (ece(*of, *attack) for attack in attacked),
-        "Calibration by the attacker": calibrated(*of),
+        "Calibration by the attacker": (
+            actual(e, results.prior) for e in results.entries("attacks", evaluator)
+        ),
         "Scores and local linkability": (ridge(*of, split) for split in splits),
         "Identity search": (cmc(*of, split) for split in splits),
     }

@@ -113,11 +113,6 @@ def _cell(found: Mapping[tuple[str, ...], Value], f: Any, m: Measure) -> str:
     return show(found.get((*of, m.figure)), m, missing=nobody)
 
 
-def prosody_table(metrics: pd.DataFrame) -> Table:
-    """Changes of pitch, length and level (docs/utility.md), a row a protected split."""
-    return tabulate(PROSODY, where(metrics, evaluator="prosody"))
-
-
 _USEFUL = (*frame.UTILITY_MEASURES, "cer", "hypotheses_cut", "mos_drop")
 
 
@@ -232,7 +227,8 @@ def verdict_table(runs: Mapping[str, frame.Results]) -> Table:
     header = ["run", "system", "voices", "verdict", "EER from one (%)", "by", "unprotected (%)",
               "EER from all (%)", "by", "people named", "by", "voice adds to words (points)",
               "worst-protected person",
-              *(frame.measure_by(*by).heading for by in use)]  # fmt: skip
+              *(MEASURES[of].but(title=f"{MEASURES[of].title} by {who}").heading
+                for of, who in use)]  # fmt: skip
     rows: list[tuple[float, list[str]]] = []
     for run, results in runs.items():
         found = select.verdicts(results)

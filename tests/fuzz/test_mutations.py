@@ -196,9 +196,7 @@ def of_results(root: Path) -> Iterator[Target]:
     }  # fmt: skip
     path = _write(folder / "metrics.json", json.dumps(figures))
     stamps.Step([folder], command).finish()
-    yield Target(
-        path, "json", lambda: (tabulate(folder, of), gather({folder: of}, [folder], [], []))
-    )
+    yield Target(path, "json", lambda: (tabulate(folder, of), gather({folder: of}, [folder], [])))
 
     def current() -> None:
         why = stamps.Step([folder], command).why()
