@@ -13,6 +13,7 @@ Nothing is written when more are left out than --allow-loss (exit status 3).
 """
 
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
@@ -41,7 +42,8 @@ def main(
         print(f"make_data_dir.py: and {len(faults) - SHOWN} more", file=sys.stderr)
     left_out = {fault.utt for fault in faults}
     good = [row for row in rows if row["utt"] not in left_out]
-    why = corpus.describe_faults(faults)
+    kinds = Counter(fault.kind for fault in faults).most_common()
+    why = ", ".join(f"{count} for the {kind}" for kind, count in kinds)
     counts = f"{len(rows)} read / {len(good)} written / {len(faults)} skipped"
     counts += f" ({why})" if faults else ""
     if len(faults) > allow_loss:

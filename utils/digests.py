@@ -6,7 +6,6 @@ again. If the memory is lost or broken, they are read.
 
 import hashlib
 import json
-import logging
 import os
 import re
 import shlex
@@ -21,7 +20,7 @@ from pathlib import Path
 
 ABSENT = "absent"
 SETTLED = 2.0  # seconds: a file changed since then could change once more with the same time
-_MANY = 4 << 30  # bytes to read from which on this is logged
+
 _OBJECT = re.compile(r"(?P<file>.+?):\d+(\[.*\])?")  # of an archive
 # Folders of a step's OUT that are not its output; checkpoints hold seconds.
 _PASSING = re.compile(r"log|q|checkpoints|split\d+")
@@ -41,7 +40,7 @@ class _Memory:
     """Digests of files by device, inode, size and times, in an SQLite file that runs share."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self.n_read = path, 0
+        self.path = path
         self._new: dict[str, tuple[str, str]] = {}
         self._db: sqlite3.Connection | None = None
         with self._or_without():
@@ -106,18 +105,11 @@ def _remembered(kind: str, found: os.stat_result, compute: Callable[[], str]) ->
     digest = memory.get(key, signature)
     if digest is None:
         before = time.time()
-        _say_once(memory, found.st_size)
+
         digest = compute()
         if max(found.st_ctime, found.st_mtime) < before - SETTLED:
             memory.put(key, signature, digest)
     return digest
-
-
-def _say_once(memory: _Memory, size: int) -> None:
-    said = memory.n_read > _MANY
-    memory.n_read += size
-    if memory.n_read > _MANY and not said:
-        logging.info("audio and other large files are read once, to notice when they change")
 
 
 def digest_file(path: str | Path) -> str:
@@ -131,12 +123,12 @@ def digest_file(path: str | Path) -> str:
         return "not a file"
     if str(path).endswith((".yaml", ".yml")):
         return _remembered("yaml ", found, lambda: _read_yaml(path))
-    return _remembered("", found, lambda: _read_file(path))
 
+    def read() -> str:
+        with Path(path).open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
 
-def _read_file(path: str | Path) -> str:
-    with Path(path).open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    return _remembered("", found, read)
 
 
 def remembered(kind: str, path: Path, compute: Callable[[], str]) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from utils.cli import UserError
 from utils.commands import program
-from utils.datadir import DataDir, derive_data_dir, draw, load_data_dir, select
+from utils.datadir import DataDir, derive_data_dir, draw, load_source, select
 from utils.options import Seed, SourceFolder, TargetFolder
 from utils.tables import read_map, sort_ids
 
@@ -37,9 +37,7 @@ def choose(data: DataDir, how: str, value: int | str, seed: int) -> Sequence[str
             return [utt for of_speaker in chosen for utt in of_speaker]
         case "evenly":  # as Kaldi's subset_data_dir.sh does
             return [utts[index * len(utts) // value] for index in range(value)]
-        case "shortest":
-            return sorted(utts, key=(data.utt2dur or {}).__getitem__)[:value]
-    return utts[:value] if how == "first" else utts[-value:]
+    return utts[:value]  # first
 
 
 def listed(known: Collection[str], path: str, data: DataDir) -> list[str]:
@@ -62,8 +60,7 @@ def main(
     ] = None,
     speakers: Annotated[int | None, "Take all utterances of N speakers at random", "N"] = None,
     first: Annotated[int | None, "Take the first N utterances (C order)", "N"] = None,
-    last: Annotated[int | None, "Take the last N utterances (C order)", "N"] = None,
-    shortest: Annotated[int | None, "Take the N shortest utterances (needs utt2dur)", "N"] = None,
+
     evenly: Annotated[
         int | None, "Take N utterances at even steps through the list, as Kaldi's own tool does",
         "N",
@@ -77,14 +74,13 @@ def main(
     seed: Seed = 0,
 ) -> None:  # fmt: skip
     options = {
-        "n": n, "per-spk": per_spk, "speakers": speakers, "first": first, "last": last,
-        "shortest": shortest, "evenly": evenly, "utt-list": utt_list, "spk-list": spk_list,
+        "n": n, "per-spk": per_spk, "speakers": speakers, "first": first, "evenly": evenly,
+        "utt-list": utt_list, "spk-list": spk_list,
     }  # fmt: skip
     given = {name: value for name, value in options.items() if value is not None}
     if len(given) != 1:
         raise UserError(f"give one of {', '.join(f'--{name}' for name in given or options)}")
-    need = ("utt2spk", "utt2dur") if shortest else ("utt2spk",)
-    data = load_data_dir(source, need=need, allow_segments=True)
+    data = load_source(source)
     ((how, value),) = given.items()
     tables = select(data, choose(data, how, value, seed))
     notes = derive_data_dir(target, tables, data)

@@ -5,7 +5,6 @@ import re
 import shlex
 import subprocess
 import unicodedata
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -164,7 +163,6 @@ def find_faults(
 def probe_all(
     rows: Sequence[Row],
     jobs: int,
-    probe: Callable[[StrPath], AudioInfo] = probe_audio,
     progress: Callable[[Iterable[Row]], Iterable[Row]] = lambda rows: rows,
 ) -> dict[str, AudioInfo]:
     """Probe the audio file of each utterance that has one, `jobs` files at a time.
@@ -173,7 +171,7 @@ def probe_all(
     """
     with_audio = [row for row in rows if row["audio"]]
     with ThreadPoolExecutor(max_workers=jobs) as pool:
-        found = pool.map(probe, [Path(row["audio"]) for row in with_audio])
+        found = pool.map(probe_audio, [Path(row["audio"]) for row in with_audio])
         # A row counts as done when its file has been read.
         return {row["utt"]: info for info, row in zip(found, progress(with_audio), strict=True)}
 
@@ -194,12 +192,6 @@ def make_tables(
         if column in rows[0]:
             tables[table] = {row["utt"]: " ".join(row[column].split()) for row in rows}
     return tables
-
-
-def describe_faults(faults: Sequence[Fault]) -> str:
-    """Count of each kind, the most frequent first: `3 for their transcript, 1 for its audio`."""
-    counts = Counter(fault.kind for fault in faults)
-    return ", ".join(f"{count} for the {kind}" for kind, count in counts.most_common())
 
 
 # ---- Output of a recogniser for the utterances of data directories, beside the truth.

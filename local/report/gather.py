@@ -13,6 +13,7 @@ import platform
 import re
 import time
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from itertools import combinations
@@ -338,14 +339,13 @@ def _command(log: Path) -> str:
     return lines[-1].split("  ", 2)[-1].strip() if lines else "not recorded"
 
 
-def _processors(info: Path = Path("/proc/cpuinfo")) -> str:
+def _processors() -> str:
     """Number and model of the processors, as far as the system tells."""
-    try:
-        models = re.findall(r"^model name\s*: *(.*)", info.read_text(encoding="utf-8"), re.M)
-    except OSError:
-        models = []
-    count = os.cpu_count() or len(models)
-    return f"{count} processors ({models[0] if models else 'model unknown'})"
+    told = ""
+    with suppress(OSError):
+        told = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    model = re.search(r"^model name\s*: *(.*)", told, re.M)
+    return f"{os.cpu_count()} processors ({model[1] if model else 'model unknown'})"
 
 
 def origin(command_log: Path = Path("exp/cmdline.log")) -> dict[str, str]:
