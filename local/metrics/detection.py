@@ -367,33 +367,24 @@ def histograms(
     total = int(mated.sum())
     if total < (FEWEST_MATED if n_bins is None else 1) or total == every.sum():
         return None
-    drawn = np.flatnonzero(every)
-    edge = _edges(ranking.score, drawn[:1], drawn[-1:], n_bins or min(total // 10, MOST_BINS))[0]
+    score, drawn = ranking.score, np.flatnonzero(every)
+    low, high = score[drawn[0]], score[drawn[-1]]
+    with np.errstate(over="ignore"):  # the range of huge scores overflows
+        scale = 1.0 if np.isfinite(high - low) else 2.0
+    number = (n_bins or min(total // 10, MOST_BINS)) + 1
+    edge = np.searchsorted(score, scale * np.linspace(low / scale, high / scale, number))
+    edge[0], edge[-1] = drawn[0], drawn[-1] + 1
     upto_mated = np.concatenate(([0.0], np.cumsum(mated)))[edge]
     upto_every = np.concatenate(([0.0], np.cumsum(every)))[edge]
     return Histograms(np.diff(upto_mated), np.diff(upto_every - upto_mated), edge)
 
 
-def _edges(score: Float64, first: Int64, last: Int64, n_bins: int) -> Int64:
-    """Positions that begin and end equal bins from the first to the last of ascending scores, (n,)
-    each; (n, n_bins + 1)."""
-    low, high = score[first], score[last]
-    one = low == high  # alone, or linspace rounds others otherwise
-    with np.errstate(over="ignore"):
-        scale = np.where(np.isfinite(high - low), 1.0, 2.0)  # the range of huge scores overflows
-    start, stop = (np.where(one, end, x / scale) for end, x in ((0.0, low), (1.0, high)))
-    edges = scale[:, None] * np.linspace(start, stop, n_bins + 1, axis=1)
-    edge = np.searchsorted(score, np.where(one[:, None], low[:, None], edges))
-    edge[:, 0], edge[:, -1] = first, last + 1
-    return np.asarray(edge, np.int64)
-
-
 def local_linkability(bins: Histograms, omega: float = 1.0) -> Float64:
-    """Local linkability D↔ by bin, (..., n_bins): 0 where ω·LR ≤ 1, 1 where only mated scores fall,
+    """Local linkability D↔ by bin, (n_bins,): 0 where ω·LR ≤ 1, 1 where only mated scores fall,
     else 2ωLR/(1 + ωLR) − 1, with LR = p(s|mated)/p(s|non-mated). ω: prior odds of a mated pair."""
     both = (bins.non_mated > 0) & (bins.mated > 0)
-    mated, others = (x.sum(axis=-1, keepdims=True) for x in (bins.mated, bins.non_mated))
-    lr = omega * bins.mated / np.where(both, bins.non_mated, 1.0) / (mated / others)  # no widths
+    prior = bins.mated.sum() / bins.non_mated.sum()
+    lr = omega * bins.mated / np.where(both, bins.non_mated, 1.0) / prior  # no widths
     d = np.where(both & (lr > 1.0), 2.0 * lr / (1.0 + lr) - 1.0, 0.0)
     return np.where((bins.non_mated == 0) & (bins.mated > 0), 1.0, d)
 
@@ -405,16 +396,10 @@ def d_sys(bins: Histograms, omega: float = 1.0) -> float:
     separation does not give 1). NaN where all scores are one value and ω leaves something to link:
     a bin of no width has no density.
     """
-    return float(_d_sys(bins, omega))
-
-
-def _d_sys(bins: Histograms, omega: float = 1.0) -> Float64:
-    """`d_sys` of bins, (..., n_bins)."""
     product = bins.mated * local_linkability(bins, omega)
-    ends = 0.5 * (product[..., 0] + product[..., -1])
-    found = (product.sum(axis=-1) - ends) / bins.mated.sum(axis=-1)
-    no_width = (bins.edge[..., -2] <= bins.edge[..., 0]) & product.any(axis=-1)
-    return np.where(no_width, math.nan, found)
+    if bins.edge[-2] <= bins.edge[0] and product.any():
+        return math.nan
+    return float((product.sum() - 0.5 * (product[0] + product[-1])) / bins.mated.sum())
 
 
 def d_mean(bins: Histograms, omega: float = 1.0) -> float:

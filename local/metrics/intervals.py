@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -107,11 +107,6 @@ def resample(
     return multiplicities(n_speakers, n_bootstrap, seed), draw
 
 
-def mean_figures(draws: Sequence[Figures]) -> Figures:
-    """Mean of each figure over draws of a random system; NaN where it is undefined in one."""
-    return {name: float(np.mean([draw[name] for draw in draws])) for name in draws[0]}
-
-
 def pair_weights(drawn: Float64) -> Float64:
     """Weight of comparisons between speakers, (..., n_speakers, n_speakers), when each is drawn
     `drawn[..., s]` times: w_a·w_b, and on the diagonal w_s."""
@@ -121,7 +116,16 @@ def pair_weights(drawn: Float64) -> Float64:
     return weight
 
 
-def interval_report(resampled: Iterable[Figures | None], n_speakers: int) -> dict[str, object]:
+def bootstrap(
+    evaluate: Callable[[Float64], Figures | None], n_speakers: int, n_bootstrap: int = 0,
+    seed: int = 0,
+) -> dict[str, Any]:  # fmt: skip
+    """`interval_report` of a function of how often each speaker is drawn, (n_speakers,)."""
+    drawn = multiplicities(n_speakers, n_bootstrap, seed)
+    return interval_report(map(evaluate, drawn), n_speakers)
+
+
+def interval_report(resampled: Iterable[Figures | None], n_speakers: int) -> dict[str, Any]:
     """Compute `intervals` of each figure, with the counts behind them, for a report.
 
     resampled: figures of each resample; None where nothing is defined (no target or no nontarget
@@ -162,11 +166,9 @@ def rate_intervals(
             return {n: drawn[has[n]] @ rates[n][has[n]] / drawn[has[n]].sum() for n in varied}
 
     n_people = len(next(iter(rates.values()), ()))
-    drawn = multiplicities(n_people, n_bootstrap if varied else 0, seed)
-    report = interval_report(map(evaluate, drawn), n_people)
-    found = report.get("intervals", {})
-    assert isinstance(found, dict)
-    return report | ({"intervals": dict.fromkeys(rates) | found} if n_bootstrap else {})
+    report = bootstrap(evaluate, n_people, n_bootstrap if varied else 0, seed)
+    found = dict.fromkeys(rates) | report.get("intervals", {})
+    return report | ({"intervals": found} if n_bootstrap else {})
 
 
 def sampled(samples: Mapping[str, Float64], n_people: int) -> dict[str, object]:

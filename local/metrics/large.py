@@ -9,7 +9,7 @@ D_ECE, l_w) are monotone in it, so both ends are computed and the exact figure i
 import numpy as np
 
 from local.metrics import detection
-from local.metrics.intervals import Figures, interval_report, multiplicities, pair_weights
+from local.metrics.intervals import Figures, bootstrap, pair_weights
 from steps.populations.pairs import NONTARGET, TARGET, Total
 from utils.arrays import Float64
 
@@ -103,4 +103,4 @@ def _intervals(total: Total, n_bootstrap: int, seed: int) -> dict[str, object]:
         weight = pair_weights(drawn).ravel()[cell]
         return figures(weight[own] @ coarse[own, TARGET], weight @ coarse[:, NONTARGET])
 
-    return interval_report(map(evaluate, multiplicities(n_groups, n_bootstrap, seed)), n_groups)
+    return bootstrap(evaluate, n_groups, n_bootstrap, seed)

@@ -10,10 +10,9 @@ import numpy.typing as npt
 
 from local.metrics.intervals import (
     Figures,
+    bootstrap,
     but,
-    interval_report,
     key,
-    multiplicities,
     number_names,
 )
 from utils.arrays import Float64, Int64
@@ -493,9 +492,7 @@ def leakage(
             resampled |= {but(name, gallery=gallery): value for name, value in figures.items()}
         return resampled
 
-    return report | interval_report(
-        map(evaluate, multiplicities(len(asked), n_bootstrap, seed)), len(asked)
-    )
+    return report | bootstrap(evaluate, len(asked), n_bootstrap, seed)
 
 
 def _figures_or_undefined(found: Search, gallery: str, protected: Embeddings) -> Figures:

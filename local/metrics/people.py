@@ -3,7 +3,6 @@
 import logging
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 from scipy.stats import hypergeom
@@ -134,8 +133,8 @@ def inference(
         }
 
     report |= evaluate(np.ones(len(names)))
-    weights = intervals.multiplicities(len(names), n_bootstrap if right else 0, seed)
-    return report | intervals.interval_report(map(evaluate, weights), len(names))
+    n_bootstrap = n_bootstrap if right else 0
+    return report | intervals.bootstrap(evaluate, len(names), n_bootstrap, seed)
 
 
 def _vectors(side: AttackSide) -> tuple[Float64, Int64]:
@@ -207,13 +206,6 @@ def centre(side: AttackSide) -> AttackSide:
     return AttackSide(dict(zip(side.vectors, rows, strict=True)), side.spk2utt)
 
 
-def chance_of_rank(beaten: Int64, total: int, n: int, rank: int) -> float:
-    """Mean probability that fewer than `rank` of those who score no lower are among the n - 1
-    others drawn of total - 1; NaN without recordings. beaten: (n_groups,)."""
-    chances = hypergeom.cdf(rank - 1, total - 1, beaten, n - 1)
-    return float(chances.mean()) if len(beaten) else math.nan
-
-
 def crowd(
     sides: Sequence[tuple[StrPath, AttackSide]], trial: AttackSide, *,
     n_bootstrap: int = 0, seed: int = 0,
@@ -249,7 +241,9 @@ def crowd(
                 logger.warning("%s recordings: fewer than two people have so many", name)
                 continue
             for n in (n for n in sizes if n > rank):
-                rate = [chance_of_rank(own, total, n, rank) for own in found]
+                # Fewer than `rank` of those who score no lower are among the n - 1 others.
+                rate = [hypergeom.cdf(rank - 1, total - 1, own, n - 1).mean() if len(own)
+                        else math.nan for own in found]  # fmt: skip
                 rates[key(name_of, recordings=name, candidates=n)] = np.array(rate)
 
     return {
@@ -334,19 +328,16 @@ def _figures(
     every: Sequence[Sequence[Heard]], who: Bool, **resamples: int
 ) -> Mapping[str, Float64]:
     """Figures of all attackers on some people, first as they are, then in each resample."""
-    own = [[Length.of(_only(heard, who), len(who)) for heard in runs] for runs in every]
-    n = len(who)
+    n, own = len(who), list[list[Length]]()
+    for runs in every:
+        kept = ((one, who[one.person]) for one in runs)  # and the candidates of these rows
+        own.append([
+            Length.of(Heard(one.score[rows], one.target[rows], one.person[rows], one.model), n)
+            for one, rows in kept
+        ])  # fmt: skip
     named = [over_runs(runs, n, Length.named, **resamples)[0] for runs in own]
     first = [over_runs(runs, n, Length.eers).min() for runs in own]
     eers = np.vstack(
         [over_runs(own[i], n, Length.eers, **resamples) for i in np.argsort(first)[:RESAMPLED]]
     )
     return {"eer": eers.min(axis=0), "named": np.max(named, axis=0)}
-
-
-def _only(heard: Heard, who: Bool) -> Heard:
-    """Rows of some people, and the candidates that these are compared with."""
-    rows = who[heard.person]
-    return replace(
-        heard, score=heard.score[rows], target=heard.target[rows], person=heard.person[rows]
-    )

@@ -11,9 +11,8 @@ from local.metrics import detection
 from local.metrics.detection import Ranking
 from local.metrics.intervals import (
     Figures,
+    bootstrap,
     count_labels,
-    interval_report,
-    multiplicities,
     number_names,
     pair_weights,
     warn_undefined,
@@ -317,9 +316,7 @@ def similarity(
         for kind, matrix in (("sim", found[s].sim), ("sim2020", found[s].sim2020)):
             rows = (dict(zip(names, row, strict=True)) for row in matrix.tolist())
             report[f"{kind}_{s}"] = dict(zip(names, rows, strict=True))
-    return report | interval_report(
-        map(evaluate, multiplicities(len(names), **resamples)), len(names)
-    )
+    return report | bootstrap(evaluate, len(names), **resamples)
 
 
 def _by_speaker(found: Mapping[str, Assessment], names: list[str]) -> dict[str, object]:
@@ -402,9 +399,7 @@ def gains(
         return gain_figures(rankings, {s: weight[cell] for s, cell in ranked.items()})
 
     report["n_speakers"] = len(names)
-    return report | interval_report(
-        map(evaluate, multiplicities(len(names), **resamples)), len(names)
-    )
+    return report | bootstrap(evaluate, len(names), **resamples)
 
 
 def _cells(found: Speakers, names: list[str]) -> Int64:

@@ -12,10 +12,9 @@ import numpy as np
 
 from local.metrics.intervals import (
     Figures,
-    interval_report,
+    bootstrap,
     key,
     logger,
-    multiplicities,
     warn_undefined,
 )
 from steps.asr.language import NORMALISERS, describe_normaliser
@@ -114,9 +113,7 @@ def error_figures(
             "every hypothesis is empty: the recogniser failed, and its word error rate of 100 % "
             "says nothing of the speech (docs/words.md)"
         )
-    return report | interval_report(
-        map(_error_rates, multiplicities(len(spk2utt), **resamples) @ counts), len(spk2utt)
-    )
+    return report | bootstrap(lambda own: _error_rates(own @ counts), len(spk2utt), **resamples)
 
 
 def _count(reference: Sequence[str], hypothesis: Sequence[str]) -> list[int]:
@@ -194,7 +191,7 @@ def recall_figures(
             emotion: {name: int(n) for name, n in zip(said, row, strict=True) if n}
             for emotion, row in zip(emotions, total, strict=True)
         },
-        **interval_report(map(evaluate, multiplicities(len(speakers), **resamples)), len(speakers)),
+        **bootstrap(evaluate, len(speakers), **resamples),
     }
 
 
@@ -204,7 +201,8 @@ def _over_folds(counts: Float64, emotions: Sequence[str]) -> Figures:
     without any speaker of a resample does not count. counts: (folds, K, L)."""
     there = [part for part in counts if part.any()]
     each = np.array([recalls(part) for part in there]).reshape(len(there), len(emotions))
-    used = [np.count_nonzero(_padded(part).any(axis=1) | part.any(axis=0)) for part in there]
+    more = (0, counts.shape[2] - counts.shape[1])  # no utterance has what was only said
+    used = [np.count_nonzero(np.pad(part.any(axis=1), more) | part.any(axis=0)) for part in there]
     macro = np.nansum(each, axis=1) / used
     columns = [macro, *(own[~np.isnan(own)] for own in each.T)]
     names = ("uar_vpc24", *(key("recall_vpc24", group=emotion) for emotion in emotions))
@@ -212,12 +210,6 @@ def _over_folds(counts: Float64, emotions: Sequence[str]) -> Figures:
         name: float(np.round(100 * column, 3).mean() / 100) if len(column) else math.nan
         for name, column in zip(names, columns, strict=True)
     }
-
-
-def _padded(counts: Float64) -> Float64:
-    """Confusions (L, L): no utterance has an emotion that was only said."""
-    k, n = counts.shape
-    return np.pad(counts, ((0, n - k), (0, 0)))
 
 
 # ---- Figures of prosody and quality: means over utterances, with intervals over speakers.
@@ -276,7 +268,7 @@ def prosody_figures(
         "n_segments": len(table),
         "n_undefined": {name: n for name, n in undefined.items() if n},
         "f0_correlation_per_speaker": _ratios(spk2utt, total[:, 0], count[:, 0]),
-        **interval_report(map(evaluate, multiplicities(len(values), **resamples)), len(values)),
+        **bootstrap(evaluate, len(values), **resamples),
     }
 
 
@@ -350,9 +342,7 @@ def quality_figures(
     }
     if original is not None:
         report["n_undefined_original"] = _reasons({utt: original[utt] for utt in scores})
-    return report | interval_report(
-        map(evaluate, multiplicities(len(means), **resamples)), len(means)
-    )
+    return report | bootstrap(evaluate, len(means), **resamples)
 
 
 def _number(score: float | str) -> float:

@@ -221,7 +221,7 @@ def verification(
     every = [found for _, figures_of in runs if (found := figures_of(None)) is not None]
     if not every:
         raise ValueError("verification needs target and nontarget trials")
-    figures = intervals.mean_figures(every)
+    figures = {name: float(np.mean([run[name] for run in every])) for name in every[0]}
     counts = intervals.count_labels(trials.target) | ({"n_draws": len(runs)} if draws else {})
     for name, value in figures.items():
         intervals.warn_undefined({name: value}, _why_undefined(name, counts))
@@ -245,13 +245,12 @@ def verification(
     if cell is None:
         return report
     weights, draw = intervals.resample(len(speakers.names), len(runs), **resamples)
-    report |= intervals.interval_report(
+    report |= (sure := intervals.interval_report(
         (runs[of][1](intervals.pair_weights(own).ravel())
          for own, of in zip(weights, draw.tolist(), strict=True)), len(speakers.names),
-    )  # fmt: skip
-    ranges = report["intervals"]
-    if isinstance(ranges, dict) and "eer_rise" in figures:
-        low, high = ranges.get("eer_rise") or (math.nan, math.nan)
+    ))  # fmt: skip
+    if "eer_rise" in figures:
+        low, high = sure["intervals"].get("eer_rise") or (math.nan, math.nan)
         report["eer_least_difference"] = FOUND * (high - low) / 2.0 if high > low else math.nan
     return report
 
@@ -276,7 +275,7 @@ def _of_people(
 
 
 def eer_with_interval(
-    trials: Trials, score: Float64, speakers: Speakers, n_bootstrap: int, seed: int = 0
+    trials: Trials, score: Float64, speakers: Speakers, n_bootstrap: int
 ) -> tuple[float, object]:
     """EER of a trial list with targets and nontargets, and its interval over speakers, alone.
 
@@ -289,12 +288,8 @@ def eer_with_interval(
         t, n = ranking.counts(intervals.pair_weights(drawn).ravel()[ranked])
         return {"eer": detection.eer(t, n)} if t.any() and n.any() else None
 
-    n = len(speakers.names)
-    drawn = intervals.multiplicities(n, n_bootstrap, seed)
-    report = intervals.interval_report(map(evaluate, drawn), n)
-    ranges = report["intervals"]
-    assert isinstance(ranges, dict)
-    return detection.eer(*ranking.counts()), ranges.get("eer")
+    report = intervals.bootstrap(evaluate, len(speakers.names), n_bootstrap)
+    return detection.eer(*ranking.counts()), report["intervals"].get("eer")
 
 
 Evaluate = Callable[[Float64 | None], intervals.Figures | None]

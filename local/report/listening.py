@@ -18,7 +18,7 @@ import numpy as np
 from scipy.signal import butter, sosfilt
 from scipy.stats import binomtest, norm
 
-from local.metrics.intervals import LEVEL, interval_report, multiplicities, percentiles
+from local.metrics.intervals import LEVEL, Figures, bootstrap, multiplicities, percentiles
 from local.report.frame import render
 from local.report.gather import SECONDS, ProtectedSet, loudest, mp3
 from steps.audio import SAMPLE_RATE, read_audio
@@ -215,13 +215,13 @@ def _of_pairs(truth: Sequence[str], given: Sequence[Sequence[Any]], seed: int) -
 def _marks(by_listener: Sequence[Sequence[int]], seed: int) -> dict[str, object]:
     """Mean opinion score: mean of the listeners' means; its interval resamples listeners."""
     means: Float64 = np.array([np.mean(own) for own in by_listener])
-    drawn = multiplicities(len(means), _BOOTSTRAP if len(means) > 1 else 0, seed)
-    resampled = ({"mos": float(own @ means / own.sum())} for own in drawn)
-    told = interval_report(resampled, len(means))
-    intervals = told.get("intervals", {})
-    assert isinstance(intervals, dict)
-    n = sum(map(len, by_listener))
-    return {"n_marks": n, "mos": float(means.mean()), "mos_interval": intervals.get("mos")}
+
+    def evaluate(drawn: Float64) -> Figures:
+        return {"mos": float(drawn @ means / drawn.sum())}
+
+    told = bootstrap(evaluate, len(means), _BOOTSTRAP if len(means) > 1 else 0, seed)
+    n, interval = sum(map(len, by_listener)), told.get("intervals", {}).get("mos")
+    return {"n_marks": n, "mos": float(means.mean()), "mos_interval": interval}
 
 
 def score(
