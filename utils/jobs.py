@@ -70,15 +70,12 @@ def jobs_of(request: Request, *, forks: bool = False) -> list[Job]:
     for number in request.numbers:
         words = [request.substitute(word, str(number)) for word in request.command]
         environment = {request.name: str(number)} if request.name else {}
-        log, ours = request.log_of(number), forks and _is_ours(words[0])
+        log, path = request.log_of(number), Path(words[0])
+        ours = forks and path.suffix == ".py" and path.is_file()
+        ours = ours and path.resolve().is_relative_to(ROOT)
         gpu = request.count("gpu", 0) > 0
         jobs.append(Job(words, log, number, environment, threads, ours, max(1, threads), gpu))
     return jobs
-
-
-def _is_ours(program: str) -> bool:
-    path = Path(program)
-    return path.suffix == ".py" and path.is_file() and path.resolve().is_relative_to(ROOT)
 
 
 class Jobs:

@@ -373,13 +373,6 @@ class Launcher:
         job = self.slurm.submit([*words, f"--array={indices}{limit}", str(script), f"+{offset}"])
         self.tasks.update({(job, str(number - offset)): number for number in numbers})
 
-    def write_script(self) -> None:
-        """Put the jobs' script in place, and remove what an older call left beside it."""
-        script = scheduler_file(self.request, ".sh")
-        script.parent.mkdir(parents=True, exist_ok=True)
-        scheduler_file(self.request, ".log").unlink(missing_ok=True)
-        script.write_bytes(job_script(self.request))
-
     def _wait(self, enough: int, longest: float = math.inf) -> None:
         """Follow the jobs until so many have ended in all, a signal came, or the time is over."""
         wait, began = FIRST_WAIT, time.monotonic()
@@ -471,13 +464,6 @@ def _close_log(log: Path, state: str, threads: int) -> None:
         stream.write(launching.log_foot(killed, 0, threads, note, explained=state in ADVICE))
 
 
-def refresh_folders(words: Sequence[str]) -> None:
-    """List the folders that the command names: a network file system then asks its server again."""
-    for folder in {Path(word).parent for word in words if "/" in word and "\n" not in word}:
-        if folder.is_dir():
-            os.listdir(folder)  # noqa: PTH208 - opening it is what counts
-
-
 def report(launcher: Launcher) -> int:
     """Report the jobs that failed; return the exit status."""
     request = launcher.request
@@ -528,7 +514,10 @@ def run_once(request: launching.Request, submit_words: list[str]) -> int:
     """Run the jobs of a request, each once, and report; return the exit status."""
     launcher = Launcher(request, submit_words)
     launching.clear_logs(request)
-    launcher.write_script()
+    script = scheduler_file(request, ".sh")
+    script.parent.mkdir(parents=True, exist_ok=True)
+    scheduler_file(request, ".log").unlink(missing_ok=True)  # of an older call
+    script.write_bytes(job_script(request))
     before: dict[int, Callable[..., object] | int | None] = {
         signum: signal.signal(signum, launcher.stop) for signum in launching.STOP_SIGNALS
     }
@@ -537,7 +526,11 @@ def run_once(request: launching.Request, submit_words: list[str]) -> int:
     finally:
         for signum, handler in before.items():
             signal.signal(signum, handler)
-    refresh_folders([*request.command, request.log])
+    # A network file system asks its server again for a folder that is listed.
+    words = (word for word in [*request.command, request.log] if "/" in word and "\n" not in word)
+    for folder in {Path(word).parent for word in words}:
+        if folder.is_dir():
+            os.listdir(folder)  # noqa: PTH208 - opening it is what counts
     return report(launcher)
 
 

@@ -51,7 +51,8 @@ class Ids(Sequence[str]):
         """Make ids of a column, unchanged if they are ids already."""
         if isinstance(column, Ids):
             return column
-        return cls(*_number(list(column)))
+        code, rows = defaultdict[str, int](count().__next__), list(column)
+        return cls(_encode(code, rows), list(code))
 
     def __getitem__(self, index: int) -> str:  # type: ignore[override]  # no slices
         return self.names[int(self.codes[index])]
@@ -304,12 +305,6 @@ def _is_utf8(content: bytes) -> bool:
         return content.isascii() or bool(content.decode("utf-8"))
     except UnicodeDecodeError:
         return False
-
-
-def _number(column: Sequence[str]) -> tuple[Int64, list[str]]:
-    """Column as codes (n,) from 0, and the distinct values that they number."""
-    code = defaultdict[str, int](count().__next__)
-    return _encode(code, column), list(code)
 
 
 def _encode(code: Mapping[T, int], column: Sequence[T]) -> Int64:

@@ -286,7 +286,14 @@ def recordings(
     n_people, seed = len(speakers.names), resamples.get("seed", 0)
     order = shuffle(every[0], speakers.names, seed)
     runs = [_lengths(heard, order, n_people) for heard in every]
-    _warn_of_missing(runs[0], every[0])
+    for name in [name for name in LENGTHS if name not in runs[0]]:
+        logger.warning(
+            f"{name} recordings: left out, as fewer than {FEWEST_PEOPLE} people with target trials "
+            "have so many"
+        )
+    if alien := int((~every[0].sought).sum()):
+        n = len(every[0].person)
+        logger.warning(f"{alien} of {n} recordings are of nobody enrolled, and not named")
     samples: dict[str, Float64] = {}  # of each figure, as it is and in each resample
     report: dict[str, object] = {}
     for name, own in runs[0].items():
@@ -311,17 +318,6 @@ def recordings(
     tests = permutation_tests([[*run.values()] for run in runs], every[0], seed)
     few = "too few people have the same candidates, and could swap them"
     return report | intervals.sampled(samples, n_people) | intervals.warn_undefined(tests, few)
-
-
-def _warn_of_missing(found: Mapping[str, Length], heard: Heard) -> None:
-    for name in [name for name in LENGTHS if name not in found]:
-        logger.warning(
-            f"{name} recordings: left out, as fewer than {FEWEST_PEOPLE} people with target trials "
-            "have so many"
-        )
-    if alien := int((~heard.sought).sum()):
-        n = len(heard.person)
-        logger.warning(f"{alien} of {n} recordings are of nobody enrolled, and not named")
 
 
 def _sample(

@@ -271,7 +271,8 @@ class Attacks:
                 recipe.protect_training_again(*of)
         for one in self.all:
             recipe.informed_encoder(one.hears)
-            recipe.informed_backend(one.hears)
+            if one.hears.base is not None and (kind := one.hears.trained):
+                recipe.backend(one.hears.encoder, one.hears.training, one.hears.scorer, kind)
             recipe.held_out(one.hears)
 
     def hear(self) -> None:
@@ -527,13 +528,6 @@ class Utility:
     def _functionals(self, name: str) -> str:
         return self.recipe.step("functionals", f"exp/functionals/{name}", name)
 
-    def _emotion_training(self) -> list[str]:
-        """Options with the sets that a recogniser learns from, of original speech."""
-        names = (self.recipe.train, self.recipe.sets[0], *self.trials)
-        return [
-            word for name in names for word in ("--train", f"data/{name}", self._functionals(name))
-        ]
-
     def _emotions(self, word: str, system: str) -> None:
         """Plan recognition of a system's emotions by a recogniser."""
         recipe, learns = self.recipe, find_emotions(word).learns
@@ -541,7 +535,9 @@ class Utility:
         for name in self.trials:
             speech, options = as_protected(name, system), ["--device", recipe.asked["device"]]
             if learns:
-                options = ["--features", self._functionals(speech), *self._emotion_training()]
+                options = ["--features", self._functionals(speech)]
+                for one in (recipe.train, recipe.sets[0], *self.trials):  # of original speech
+                    options += ["--train", f"data/{one}", self._functionals(one)]
             recipe.step(
                 "emotions", f"{folder}/{name}", speech, cut=not learns, options=options,
                 recogniser=word,

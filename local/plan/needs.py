@@ -566,11 +566,6 @@ class Recipe:
         seed = self._seed(base.training)
         self.step("encoders", encoder.model, training, seed=seed, start=start, conf=conf)
 
-    def informed_backend(self, evaluator: Evaluator) -> None:
-        """Plan the back end that an attacker trains."""
-        if evaluator.base is not None and (kind := evaluator.trained):
-            self.backend(evaluator.encoder, evaluator.training, evaluator.scorer, kind)
-
     def held_out(self, evaluator: Evaluator) -> None:
         """Plan the scores of training people whom an attacker held out, where it learnt people."""
         encoder, base, training = evaluator.encoder, evaluator.base, evaluator.training

@@ -180,17 +180,13 @@ class People:
 
     def plan(self) -> None:
         """Plan everything; after the attacks, whose x-vectors and scores it takes."""
-        if self._differ():
+        aged = Path("data", self.recipe.trials[0], "spk2age").is_file()
+        if aged or len(self.recipe.genders) > 1 or MIXED in self.recipe.genders:
             self._group()
             self._infer()
         for one in self.attacks.all:
             if self._in_crowd(one):
                 self._crowd(one)
-
-    def _differ(self) -> bool:
-        """Whether the attacked differ in sex, or may in age."""
-        aged = Path("data", self.recipe.trials[0], "spk2age").is_file()
-        return aged or len(self.recipe.genders) > 1 or MIXED in self.recipe.genders
 
     def _figures(self, of: Labels, **values: Any) -> None:
         split = of._replace(split=self.recipe.asked["evaluation"], gender="")

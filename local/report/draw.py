@@ -67,7 +67,8 @@ class Picture:
     svg: str
 
 
-def _canvas(height: float) -> Canvas:
+def blank(height: float) -> Canvas:
+    """A canvas without axes; height in inches."""
     use_style()
     return Canvas(figsize=(WIDTH, height), layout="constrained")
 
@@ -77,7 +78,7 @@ def new(
 ) -> tuple[Canvas, Axes]:
     """An empty picture with one pair of axes; height in inches; x, y: labels; grid: x, y or both;
     settings: of the axes, such as xlim."""
-    canvas = _canvas(height)
+    canvas = blank(height)
     axes = canvas.add_subplot()
     axes.set_title(title, loc="left")
     if grid:
@@ -86,17 +87,10 @@ def new(
     return canvas, axes
 
 
-def stacked(height: float, ratios: tuple[float, float]) -> tuple[Canvas, tuple[Axes, Axes]]:
-    """An empty picture with two pairs of axes, one beneath the other."""
-    canvas = _canvas(height)
-    above, beneath = canvas.subplots(2, 1, height_ratios=ratios)
-    return canvas, (above, beneath)
-
-
 def polars(n: int, title: str, columns: int = 3) -> tuple[Canvas, list[PolarAxes]]:
     """An empty picture with `n` small polar axes, row by row."""
     rows = math.ceil(n / columns)
-    canvas = _canvas(0.3 + rows * 1.2 * WIDTH / columns)
+    canvas = blank(0.3 + rows * 1.2 * WIDTH / columns)
     canvas.suptitle(title, x=0.02, ha="left", fontsize=8.5)
     made = [canvas.add_subplot(rows, columns, i + 1, projection="polar") for i in range(n)]
     return canvas, [axes for axes in made if isinstance(axes, PolarAxes)]
@@ -229,11 +223,10 @@ def inline(svg: str, name: str) -> str:
         svg = re.sub(pattern, "", svg, flags=re.DOTALL)
     used = set(re.findall(r'(?:url\(#|href="#)([^")]+)', svg))
 
-    def own_id(match: re.Match[str]) -> str:
-        return f' id="{name}-{match[1]}"' if match[1] in used else ""
-
     def tag(match: re.Match[str]) -> str:
-        text = re.sub(r' id="([^"]*)"', own_id, match[0])
+        text = re.sub(
+            r' id="([^"]*)"', lambda m: f' id="{name}-{m[1]}"' if m[1] in used else "", match[0]
+        )
         text = re.sub(r'(url\(#|href="#)', rf"\g<1>{name}-", text)
         text = re.sub(r"font-family: [^;\"]*;? ?", "", text)
         for hexadecimal, variable in NAMES.items():

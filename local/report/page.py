@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any, NamedTuple
 
-import pandas as pd
 from markupsafe import Markup
 
 from local.report import draw, findings, frame, select, tables
@@ -136,7 +135,7 @@ def page(
     given |= {
         "light": light, "dark": dark, "N_WORST": N_WORST, "SIDES": SIDES, "frame": frame,
         "tables": tables, "cell": cell, "without_constants": without_constants,
-        "counts": _counts(results), "as_json": as_json, "board_rows": board(results),
+        "as_json": as_json, "board_rows": board(results),
         "fold": select.fold, "by": tables.by, "several": len(results.evaluators()) > 1,
         "groups_of": lambda *of: _groups(results, *of),
     }  # fmt: skip
@@ -294,13 +293,3 @@ def _groups(results: Results, evaluator: str, split: str) -> list[tuple[Group, l
     """The worst-protected speakers of each system, where any was measured."""
     groups = [(system, evaluator, split) for system in results.systems()]
     return [(group, own[:N_WORST]) for group in groups if (own := results.people.get(group))]
-
-
-def _counts(results: Results) -> list[tuple[str, str]]:
-    """Sizes of the comparison, by split: the most that any figure rests on."""
-    names = ("speakers", "segments", "target trials", "nontarget trials")
-    counts = results.metrics[[*frame.COUNTS]].apply(pd.to_numeric, errors="coerce")
-    most = counts.groupby(results.metrics["split"], sort=False).max()
-    told = [(split, zip(own, names, strict=True)) for split, *own in most.itertuples()]
-    return [(split, ", ".join(f"{n:.0f} {name}" for n, name in own if n == n))
-            for split, own in told if split]  # fmt: skip

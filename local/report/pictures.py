@@ -169,7 +169,8 @@ def similarity(results: Results, entry: Entry) -> Drawing:
     of, names = entry["where"], entry["speakers"]
     oo, op, pp = (entry[f"sim_{s}"] for s in SETTINGS)
     points = [entry[f"zoo_{s}"] / np.log(10.0) for s in SETTINGS]
-    canvas, (above, beneath) = draw.stacked(6.4, (1.9, 1))
+    canvas = draw.blank(6.4)
+    above, beneath = canvas.subplots(2, 1, height_ratios=(1.9, 1))
     _quadrants(canvas, above, np.block([[oo, op], [op.T, pp]]), names)
     _zoo(beneath, points, names)
     low, high = _zoo_range(results, of["evaluator"])
@@ -535,9 +536,7 @@ def first_trade(results: Results) -> Found:
     """The lowest EER against words, or else quality or emotions, of all people together."""
     pooled = select.pooled(results)
     drawing = trade_off(pooled, results.systems()) if pooled else None
-    if drawing is None:
-        return None
-    return replace(drawing, title=f"What is it still good for? {drawing.title}")
+    return drawing and replace(drawing, title=f"What is it still good for? {drawing.title}")
 
 
 def people(results: Results) -> Found:

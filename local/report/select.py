@@ -224,8 +224,9 @@ def _candidates(attacks: Sequence[Evidence], chosen: Choice | None) -> list[Lowe
     """The EERs that may decide. Those of single attacks count where no choice covers them, as it
     was made among fewer attackers: p is that of the list as it is, from its interval as of a normal
     distribution, times the number of all attacks."""
+    far = Value(math.inf)
     found = [
-        Lowest(min(attacks, key=lambda a: _away(a.several.get(n), eer)), n, eer, p)
+        Lowest(min(attacks, key=lambda a: abs(a.several.get(n, far).value - eer.value)), n, eer, p)
         for n, (eer, p) in (chosen or {}).items()
         if attacks
     ]
@@ -249,10 +250,6 @@ def _own(attack: Evidence, n: str, other: Value) -> Value:
     that of the list counts as from one."""
     listed = fold(attack.eer) if n == "1" else other
     return attack.several.get(n, listed)
-
-
-def _away(value: Value | None, other: Value) -> float:
-    return abs(value.value - other.value) if value else math.inf
 
 
 def _by_eer(judges: Sequence[Evidence], every: Sequence[Lowest], level: float) -> Verdict:
