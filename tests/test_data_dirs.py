@@ -55,7 +55,7 @@ def problems(data: Path, **options: object) -> list[str]:
 def test_a_good_directory_is_valid_and_loads(data, run_program):
     trials = "s1 s1-000 target\ns1 s2-000 nontarget\ns2 s2-000 target\n"
     (data / "trials").write_text(trials)
-    done = run_program(VALIDATE, "--need", "text", "--need", "spk2gender", data)
+    done = run_program(VALIDATE, data)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"{data}: valid: 0 errors, 0 warnings\n"
     loaded = load_data_dir(data, need=("wav.scp", "spk2gender", "text", "utt2dur"))

@@ -15,19 +15,11 @@ from typing import Annotated
 
 from utils.cli import UserError, progress
 from utils.commands import program
-from utils.datachecks import SAMPLE_RATE, AudioInfo, probe_audio
+from utils.datachecks import SAMPLE_RATE, probe_audio
 from utils.datadir import load_data_dir
 from utils.tables import write_map
 
 TOLERANCE = 0.1  # seconds between a listed and a true duration
-
-
-def check_file(path: str, listed: float | None) -> tuple[AudioInfo, str]:
-    """Header of an audio file, and its fault, if any; listed: its duration in utt2dur."""
-    info = probe_audio(path)
-    if info.problem or listed is None or abs(listed - info.seconds) <= TOLERANCE:
-        return info, info.problem
-    return info, f"lasts {info.seconds:.2f} s, but utt2dur says {listed:.2f} s"
 
 
 @program
@@ -37,10 +29,12 @@ def main(
 ) -> None:  # fmt: skip
     data = load_data_dir(data_dir)
     listed = data.utt2dur or {}
-    found = {
-        utt: check_file(data.wav[utt], listed.get(utt)) for utt in progress("check_audio")(data.wav)
-    }
-    wrong = {utt: problem for utt, (_, problem) in found.items() if problem}
+    found = {utt: probe_audio(data.wav[utt]) for utt in progress("check_audio")(data.wav)}
+    wrong = {utt: info.problem for utt, info in found.items() if info.problem}
+    for utt, info in found.items():
+        told = listed.get(utt, info.seconds)
+        if utt not in wrong and abs(told - info.seconds) > TOLERANCE:
+            wrong[utt] = f"lasts {info.seconds:.2f} s, but utt2dur says {told:.2f} s"
     for utt, problem in wrong.items():
         where = f"{data.path / 'wav.scp'}: {utt}: audio file {data.wav[utt]}"
         print(f"{where} {problem}", file=sys.stderr)
@@ -51,9 +45,9 @@ def main(
             f"(listed above); replace them, or leave them out with: "
             f"utils/fix_data_dir.py --check-audio --allow-drop N {whole}"
         )
-    write_map(out / "utt2dur", {utt: f"{info.seconds:.6f}" for utt, (info, _) in found.items()})
-    hours = sum(info.seconds for info, _ in found.values()) / 3600
+    write_map(out / "utt2dur", {utt: f"{info.seconds:.6f}" for utt, info in found.items()})
+    hours = sum(info.seconds for info in found.values()) / 3600
     print(f"{data_dir}: {len(found)} files, {hours:.3f} h")
-    for rate, count in sorted(Counter(info.rate for info, _ in found.values()).items()):
+    for rate, count in sorted(Counter(info.rate for info in found.values()).items()):
         note = "" if rate == SAMPLE_RATE else f", not {SAMPLE_RATE} Hz: resampled when read"
         print(f"{data_dir}: {count} files at {rate} Hz{note}")

@@ -83,12 +83,6 @@ def user_path(text: str) -> Path:
         raise BadValue(f"{text}: you have no home (HOME); write the whole path") from error
 
 
-def _file_error(error: OSError) -> str:
-    """The system's message for a file: not there, not allowed, no space left."""
-    name = "" if error.filename is None else f"{error.filename}: "
-    return f"{name}{error.strerror or error}; look at the path, its permissions and the free space"
-
-
 def run_program(main: Callable[[Sequence[str] | None], int]) -> NoReturn:
     """Run `main`, print a user error as one line, and exit.
 
@@ -109,7 +103,9 @@ def run_program(main: Callable[[Sequence[str] | None], int]) -> NoReturn:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         status = 128 + signal.SIGPIPE  # what was to be done may not be done
     except OSError as error:  # a file cannot be made or written; reading has its own checks
-        print(f"{name}: {_file_error(error)}", file=sys.stderr)
+        file, why = f"{error.filename}: " * (error.filename is not None), error.strerror or error
+        advice = "look at the path, its permissions and the free space"
+        print(f"{name}: {file}{why}; {advice}", file=sys.stderr)
         status = UserError.exit_status
     except KeyboardInterrupt:
         print(f"{name}: interrupted", file=sys.stderr)

@@ -103,8 +103,10 @@ class Driver:
             if planned.lacking and self.is_dry:  # before hundreds of steps are looked at
                 return self._tell_lacking(planned)
             self._tell_stale(rows, first)
-            if not self.is_dry:
-                self._estimate([row for row in rows if first <= row.stage <= last])
+            asked = [row for row in rows if first <= row.stage <= last]
+            steps = [] if self.is_dry else [*self._foreseen(asked, set())]
+            if any(step.reason for step in steps):
+                log(self.sum_up(steps, self.nj)[-1])
             for until in (*self.script.again, last):
                 if len(self.remade) > planned_at and not self.is_dry:
                     (planned, rows), planned_at = self._plan(), len(self.remade)
@@ -217,12 +219,6 @@ class Driver:
                 remade.update(row.outs)
             yield Foreseen(row, reason or "", words)
 
-    def _estimate(self, rows: Sequence[Row]) -> None:
-        """Log how long the steps take that are planned so far, if any is to be made."""
-        steps = list(self._foreseen(rows, set()))
-        if any(step.reason for step in steps):
-            log(self.sum_up(steps, self.nj)[-1])
-
     def _foresee(self, rows: Sequence[Row]) -> None:
         for step in self._foreseen(rows, self.remade):
             row = step.row
@@ -242,19 +238,14 @@ class Driver:
         with self.jobs.watching():
             window.run()
 
-    def why_made(self, row: Row, step: Step) -> str | None:
-        """Reason why a step must run; logs a step that is up to date."""
-        step.settle()
-        reason = step.why()
-        if reason is None:
-            self._tell_stage(row.stage)
-            self.seen.add(row.out)
-            self._tell_step(f"up to date: {row.out}")
-        return reason
-
-    def _tell_step(self, text: str) -> None:
-        """Record a step, and say how many are done, and the time left: on a terminal one line
-        stands for all, elsewhere there is one in ten seconds."""
+    def tell_step(self, row: Row, reason: str | None) -> None:
+        """Record that a step is made, for a reason, or up to date; and say how many are done, and
+        the time left: on a terminal one line stands for all, elsewhere there is one in ten seconds.
+        """
+        self._tell_stage(row.stage)
+        self.seen.add(row.out)
+        self.remade.update(row.outs if reason is not None else ())
+        text = f"up to date: {row.out}" if reason is None else f"making {row.out} ({reason})"
         now = time.monotonic()
         with STEPS.open("a") as stream:
             stream.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
@@ -267,13 +258,6 @@ class Driver:
         elif now - self._told_at >= APART:
             self._told_at = now
             log(f"{how_far}: {text}")
-
-    def tell_begin(self, row: Row, reason: str) -> None:
-        """Log that a step begins, and why."""
-        self._tell_stage(row.stage)
-        self.seen.add(row.out)
-        self.remade.update(row.outs)
-        self._tell_step(f"making {row.out} ({reason})")
 
     def launch(
         self, words: Sequence[str], out: str, n: int
@@ -439,8 +423,10 @@ class _Window:
             place = self.ready.pop(0)
             row = self.rows[place]
             step = Step(row.outs, self.words[place], row.maybe)
-            reason = self.driver.why_made(row, step)
+            step.settle()
+            reason = step.why()
             if reason is None:
+                self.driver.tell_step(row, reason)
                 self.order.done(place)
             else:
                 self.stale.append((place, step, reason))
@@ -454,7 +440,7 @@ class _Window:
         """Make a step: stops at each of its commands until that has ended. One that failed is told
         of, and what it was to replace is put back."""
         driver, row, status = self.driver, self.rows[place], 1
-        driver.tell_begin(row, reason)
+        driver.tell_step(row, reason)
         try:
             step.begin()
             for request, jobs in driver.phases(row, parts):

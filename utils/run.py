@@ -30,13 +30,6 @@ from utils.orphans import guarded
 GRACE = 10  # seconds between asking jobs to stop and killing them
 
 
-def jobs_at_a_time(request: launching.Request) -> int:
-    """How many jobs run at once."""
-    threads = max(1, request.count("num-threads", 1))
-    default = max(1, len(os.sched_getaffinity(0)) // threads)
-    return request.most(1 if request.count("gpu", 0) else default)
-
-
 def run_jobs(request: launching.Request, most: int) -> tuple[dict[int, int], int]:
     """Run until every job has ended, or the running ones after a failure or a signal.
 
@@ -64,7 +57,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(__doc__)
         return 0
     request = launching.parse_request(words)
-    most = jobs_at_a_time(request)
+    threads = max(1, request.count("num-threads", 1))
+    default = max(1, len(os.sched_getaffinity(0)) // threads)
+    most = request.most(1 if request.count("gpu", 0) else default)
     launching.clear_logs(request)
     codes, stopped_by = run_jobs(request, most)
     if stopped_by:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated
 
 from utils.commands import program
-from utils.datachecks import FILES, Problem, validate_data_dir
+from utils.datachecks import Problem, validate_data_dir
 
 
 def tell(data: str, problems: Sequence[Problem], most: int) -> bool:
@@ -40,17 +40,14 @@ def main(
     *,
     no_wav: Annotated[bool, "There may be no wav.scp"] = False,
     no_audio: Annotated[bool, "Do not open the audio files"] = False,
-    need: Annotated[
-        Sequence[str], "A further file that must be there, such as text, spk2gender or trials; may "
-        "be given again", "FILE", (*FILES,),
-    ] = (),
+
     models: Annotated[
         str | None, "The data directory of the speakers whom trials may name (left out: "
         "E_enrolls beside E_trials_f and E_trials_m, where it is there)", "DIR",
     ] = None,
     most: Annotated[int, "The number of faults of a kind that are shown of a file", "N"] = 20,
 ) -> int:  # fmt: skip
-    wanted = (*(() if no_wav else ("wav.scp",)), "utt2spk", "spk2utt", *need)
+    wanted = (*(() if no_wav else ("wav.scp",)), "utt2spk", "spk2utt")
     valid = True
     for path in data:
         problems = validate_data_dir(path, need=wanted, audio=not no_audio, models=models)

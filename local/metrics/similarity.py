@@ -63,7 +63,16 @@ def segment_pairs(
     both = Ids.of((*enrol.names, *trial.names))
     names, place = number_names(utt2spk[name] for name in both)
     row, column = by_trial(place, enrol, trial)
-    _check_labels(trials, row == column, trials_path, utt2spk_path)
+    same = row == column
+    if (wrong := trials.target != same).any():
+        i = int(np.argmax(wrong))
+        label, who = ("target", "different speakers")
+        if same[i]:
+            label, who = ("nontarget", "the same speaker")
+        raise UserError(
+            f"{trials_path}:{line_of(trials, i)}: {trials.enrol[i]} {trials.trial[i]} is labelled "
+            f"{label}, but {utt2spk_path} gives them {who}"
+        )
     keep = np.not_equal(*by_trial(both.codes, enrol, trial))
     for value, label in ((True, "target"), (False, "nontarget")):
         if not (trials.target[keep] == value).any():
@@ -72,18 +81,6 @@ def segment_pairs(
         *(score[keep], trials.target[keep], row[keep], column[keep], names),
         (len(both.names), len(enrol.names), len(trial.names)),
     )
-
-
-def _check_labels(trials: Trials, same: Bool, path: StrPath, utt2spk_path: StrPath) -> None:
-    wrong = trials.target != same
-    if wrong.any():
-        i = int(np.argmax(wrong))
-        label = "target" if trials.target[i] else "nontarget"
-        speakers = "the same speaker" if same[i] else "different speakers"
-        raise UserError(
-            f"{path}:{line_of(trials, i)}: {trials.enrol[i]} {trials.trial[i]} is labelled "
-            f"{label}, but {utt2spk_path} gives them {speakers}"
-        )
 
 
 def common_speakers(sets: Mapping[str, SegmentPairs], paths: Mapping[str, StrPath]) -> list[str]:

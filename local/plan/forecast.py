@@ -103,21 +103,15 @@ class Speech(dict[str, float]):
         self.update(dict.fromkeys(new, sum(self[word] for _, word in data)))
         trains = program == "train_encoder"
         self.conf_of |= dict.fromkeys(outs if trains else (), model)
-        stated = 0.0 if device == "cuda" else self._stated(program, model, speech, words, trains)
-        return Work(program, device, model, stated)
-
-    def _stated(
-        self, program: str, model: str, speech: float, words: Sequence[str], trains: bool
-    ) -> float:
         how = program
         if program == "anonymise" and is_settings(model):
             how = str(read_settings(model).get("anonymiser"))
         factor, plain = STATED.get(how) or STATED.get(program) or (0.0, 0.0)
-        conf = model if trains else self.conf_of.get(model, "")
+        stated, conf = factor * speech or plain, model if trains else self.conf_of.get(model, "")
         if Path(conf).is_file():
             found = _encoder(conf, tuned="--init-from" in words)
-            return 0.0 if found is None else found[0] if trains else found[1] * speech or plain
-        return factor * speech or plain
+            stated = 0.0 if found is None else found[0] if trains else found[1] * speech or plain
+        return Work(program, device, model, 0.0 if device == "cuda" else stated)
 
 
 def spent(out: Path) -> float:

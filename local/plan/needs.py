@@ -316,21 +316,19 @@ class Recipe:
         is_ours = not any(need.startswith("external:") for need in self.describe(system).needs)
         return int(self.asked.get("draws", "1")) if is_ours and self.is_random(system) else 1
 
-    def draws_of(self, system: str) -> range:
-        """Further runs of a random system, by number: one for calibration, and those of --draws;
-        none where every evaluator counts what is said, of which no figure compares runs."""
-        heard = any(not evaluator.encoder.kind.counts for evaluator in self.evaluators)
-        return range(1, max(2, self.n_draws(system)) if heard and self.is_random(system) else 1)
-
     def shares_voices(self, system: str) -> bool:
         """Whether enrolment and trials share pseudo-voices, as long as both are of one draw."""
         return self.describe(system).level in SHARED_LEVELS
 
     def drawn_again(self, system: str) -> Iterator[tuple[str, int]]:
         """Sets of each further run, and its number: the trials, and of --draws the enrolment that
-        shares their voices, where somebody hears it: of DRAWN in attacks.py the second alone."""
+        shares their voices, where somebody hears it: of DRAWN in attacks.py the second alone.
+        Further runs of a random system are one for calibration, and those of --draws; none where
+        every evaluator counts what is said, of which no figure compares runs."""
         is_heard = "lazy_informed" in self.asked.words("attackers")
-        for draw in self.draws_of(system):
+        compared = any(not evaluator.encoder.kind.counts for evaluator in self.evaluators)
+        n = max(2, self.n_draws(system)) if compared and self.is_random(system) else 1
+        for draw in range(1, n):
             both = is_heard and self.shares_voices(system) and draw < self.n_draws(system)
             yield from ((name, draw) for name in (self.sets if both else self.sets[1:]))
 

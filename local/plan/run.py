@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from local.plan.attacks import Attacks, Listed, Utility
-from local.plan.evaluators import Evaluator, train_instead
+from local.plan.evaluators import train_instead
 from local.plan.external import take_external
 from local.plan.labels import EVERYBODY, ORIGINAL, Family, Labels
 from local.plan.needs import (
@@ -233,19 +233,17 @@ class People:
                 if one.hears.training and not one.attack.parts.knows_target
             ]
             for system, attacker, training in dict.fromkeys(learnt):
-                if system not in CONTROLS[1:]:
-                    recipe.session_xvectors(encoder, training)
-                    self._infer_from(attacks[0].tells, system, attacker, training)
-
-    def _infer_from(self, evaluator: Evaluator, system: str, attacker: str, training: str) -> None:
-        xvectors = evaluator.encoder.xvectors
-        heard = [as_protected(name, system) for name in self.recipe.trials]
-        condition = ({"unprotected": UNPROTECTED} | ATTACKERS)[attacker].condition
-        self._figures(
-            Labels("", "", system, Family.INFERENCE, attacker, evaluator.title, condition),
-            xvectors=f"{xvectors}/{training}", data=f"data/{training}",
-            lists=[w for name in heard for w in ("--trials", f"{xvectors}/{name}", f"data/{name}")],
-        )  # fmt: skip
+                if system in CONTROLS[1:]:
+                    continue
+                heard = [as_protected(name, system) for name in recipe.trials]
+                condition = ({"unprotected": UNPROTECTED} | ATTACKERS)[attacker].condition
+                title, at = attacks[0].tells.title, encoder.xvectors
+                self._figures(
+                    Labels("", "", system, Family.INFERENCE, attacker, title, condition),
+                    xvectors=recipe.session_xvectors(encoder, training), data=f"data/{training}",
+                    lists=[w for name in heard
+                           for w in ("--trials", f"{at}/{name}", f"data/{name}")],
+                )  # fmt: skip
 
     def _in_crowd(self, one: Listed) -> bool:
         """Whether an attack is also made among the distractors: not by those who have learnt from

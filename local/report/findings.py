@@ -59,8 +59,8 @@ def warnings(results: Results) -> list[str]:
 
 def trust(results: Results) -> list[str]:
     """How sure these figures are: sentences."""
-    said = (_able(results), _least(results), _draws(results), _trainings(results))
-    return [*filter(None, said)]
+    able = say("able", bares=_bares(results, weak=False))
+    return [*filter(None, (able, _least(results), _draws(results), _trainings(results)))]
 
 
 def inferred(results: Results) -> str:
@@ -83,11 +83,6 @@ def inferred(results: Results) -> str:
     taught = own[own["attacker"] != "ignorant"]["system"]  # the original has no such row
     untaught = sorted({*own["system"]} - {*taught})
     return say("inferred", told=told, chosen=chosen, untaught=untaught) if told else ""
-
-
-def _able(results: Results) -> str:
-    """Which evaluators judge, and how well they know each group without protection."""
-    return say("able", bares=_bares(results, weak=False))
 
 
 def _deaf(results: Results) -> str:

@@ -252,13 +252,6 @@ def _utterance(speech: ProtectedSet, speaker: str) -> str:
     return max(own, key=lambda u: min(durations.get(u, 0.0), SECONDS))
 
 
-def _cut(data: DataDir, utterance: str, start: int) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
-    samples = read_audio(utterance, data.wav[utterance]).samples
-    length = int(SECONDS * SAMPLE_RATE)
-    start = max(0, min(start, len(samples) - length))
-    return np.asarray(samples[start : start + length], np.float32)
-
-
 def cut_clips(
     results: Results, speech: Sequence[ProtectedSet], n_worst: int, out: Path
 ) -> tuple[list[Json], list[Missing]]:
@@ -270,7 +263,10 @@ def cut_clips(
         key = (str(data.path), utterance)
         if key not in made:
             name = f"clips/{len(made):03d}.mp3"
-            write_file(out / name, mp3(_cut(data, utterance, start)))
+            samples = read_audio(utterance, data.wav[utterance]).samples
+            length = int(SECONDS * SAMPLE_RATE)
+            start = max(0, min(start, len(samples) - length))
+            write_file(out / name, mp3(np.asarray(samples[start : start + length], np.float32)))
             made[key] = name
         return made[key]
 

@@ -11,6 +11,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -64,10 +65,6 @@ class _Clips:
         return name
 
 
-def _band_limit(samples: Float64) -> Float64:
-    return sosfilt(butter(8, _BAND, fs=SAMPLE_RATE, output="sos"), samples)
-
-
 def _people(speech: ProtectedSet) -> dict[str, list[str]]:
     """Utterances that were protected, by speaker, of those who have at least two."""
     found = {
@@ -110,7 +107,8 @@ def _questions(
     for utt in map(str, rng.choice(listed, min(n_quality, len(listed)), replace=False)):
         yield Question("quality", system, "", (clips.add(protected, utt),), (f"{system} {utt}",))
         if system == ORIGINAL:
-            made_low = (clips.add(original, utt, _band_limit),)
+            band = butter(8, _BAND, fs=SAMPLE_RATE, output="sos")
+            made_low = (clips.add(original, utt, partial(sosfilt, band)),)
             yield Question("quality", BAND, "", made_low, (f"{BAND} {utt}",))
 
 

@@ -380,7 +380,7 @@ KINDS: Mapping[str, Callable[[Sequence[str], Path], Table]] = {
     "nist": nist_table,
     "paper": paper_table,
     "claims": tables.claims_table,
-    "verdicts": verdicts_table,
+    "verdicts": lambda *_: verdicts_table(),
 }
 _BLOCK = re.compile(
     r"(?P<begin><!-- table: (?P<kind>\w+)(?P<words>[^\n]*?)(?: columns=(?P<columns>\S+))? -->\n)"

@@ -130,13 +130,11 @@ def page(
     """The whole page. first: pictures of the first screen; sections: pictures by evaluator;
     utility: those of no one evaluator. Clips get the room that the rest leaves."""
     given = {"first": first, "sections": sections, "utility": utility, **_shared(results)}
-    light, dark = draw.css()
     as_json = partial(json.dumps, ensure_ascii=False, sort_keys=True)
-    given |= {
-        "light": light, "dark": dark, "N_WORST": N_WORST, "SIDES": SIDES, "frame": frame,
-        "tables": tables, "cell": cell, "without_constants": without_constants,
+    given |= _of_html() | {
+        "N_WORST": N_WORST, "SIDES": SIDES, "frame": frame,
         "as_json": as_json, "board_rows": board(results),
-        "fold": select.fold, "by": tables.by, "several": len(results.evaluators()) > 1,
+        "several": len(results.evaluators()) > 1,
         "groups_of": lambda *of: _groups(results, *of),
     }  # fmt: skip
 
@@ -170,12 +168,19 @@ def runs_page(runs: Mapping[str, Results], links: Mapping[str, str]) -> str:
         for run, results in runs.items() for row in board(results)
     ]  # fmt: skip
     rows.sort(key=lambda row: (-row.line.judged.verdict.level, -row.line.judged.eer.value))
-    light, dark = draw.css()
     return render(
-        "local/report/templates/runs.html.jinja", **_of_runs(runs), board_rows=rows, light=light,
-        dark=dark, cell=cell, without_constants=without_constants, contents=Headings(),
-        tables=tables, fold=select.fold, by=tables.by, evaluators=(), several=False,
+        "local/report/templates/runs.html.jinja", **_of_runs(runs), **_of_html(), board_rows=rows,
+        contents=Headings(), evaluators=(), several=False,
     )  # fmt: skip
+
+
+def _of_html() -> dict[str, Any]:
+    """Contents that all pages share."""
+    light, dark = draw.css()
+    return {
+        "light": light, "dark": dark, "cell": cell, "without_constants": without_constants,
+        "tables": tables, "fold": select.fold, "by": tables.by,
+    }  # fmt: skip
 
 
 def runs_markdown(runs: Mapping[str, Results]) -> str:

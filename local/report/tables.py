@@ -398,7 +398,7 @@ def claims_table(words: Sequence[str], page: Path) -> Table:
     return Table(["claim", "where", "here", "why"], rows)
 
 
-def verdicts_table(words: Sequence[str], page: Path) -> Table:
+def verdicts_table() -> Table:
     """`<!-- table: verdicts -->`: how many claims of each paper have which verdict."""
     rows: list[list[str]] = [
         [_paper(paper), *(str((own["verdict"] == verdict).sum()) for verdict in VERDICTS)]
@@ -475,11 +475,6 @@ def printed(row: Any) -> str:
     return f"{text} ± {row.spread}" if row.spread else text
 
 
-def _title(metric: str, unit: str, *words: str) -> str:
-    name = MEASURES[metric].title if metric in MEASURES else metric
-    return Measure("", ", ".join(filter(None, (name, *words))), unit).heading
-
-
 def _beside(rows: DataFrame) -> Measure:
     """Measure of ours beside these figures, in the paper's unit and as many decimals."""
     decimals = [0 if "e" in text else len(text.partition(".")[2]) for text in rows["value"]]
@@ -505,7 +500,9 @@ def _render(paper: str, rows: DataFrame, by_system: bool) -> Table:
     filled: list[tuple[str, dict[tuple[str, ...], str]]] = []  # columns: title, cells by row
     keys = ["metric", "by", "who", "of", *(["unit"] if by_system else [])]
     for (metric, *words), own in rows.groupby(keys, sort=False):
-        title = _title(metric, own["unit"].iloc[0], *words[:3])
+        name = MEASURES[metric].title if metric in MEASURES else metric
+        said = ", ".join(filter(None, (name, *words[:3])))
+        title = Measure("", said, own["unit"].iloc[0]).heading
         filled.append((title, {row.row: printed(row) for row in own.itertuples()}))
         splits = [*own["ours_here"].iloc[0]]
         for place in range(max(map(len, own["ours_here"]))):
