@@ -27,7 +27,9 @@ class Turn(NamedTuple):
 
 NEVER = math.inf
 REDACT = "redact"  # name of a tier, in any case
-NAMED = re.compile(r"<name>(.*?)</name>", re.S | re.I)
+_REDACTS = re.compile(rf"{REDACT}\W?\d*", re.I)  # also of a second tier of this name
+NAMED = re.compile(r"<name\b[^>]*>(.*?)</name\s*>", re.S | re.I)
+_MARK = re.compile(r"</?name\b", re.I)
 Change = Callable[[Turn], Turn]
 """What becomes of a turn where a file is written anew."""
 
@@ -166,7 +168,7 @@ def _eaf(path: Path, change: Change, target: Target | None) -> None:
             while at in above:
                 at = above[at]
             begin, end = times.get(at, (NEVER, NEVER))
-            who = REDACT if tier.lower() == REDACT else person(tier)
+            who = tier if _REDACTS.fullmatch(label(tier)) else person(tier)
             words = (value.text or "") if value is not None else ""
             new = change(Turn(begin if end < NEVER else NEVER, end, who, words))
             if value is not None:
@@ -195,10 +197,12 @@ def _eaf(path: Path, change: Change, target: Target | None) -> None:
     tree.write(target.path, "UTF-8", xml_declaration=True)
 
 
-# A person of a subtitle: <v NAME>, or NAME: at the begin of a line, with a dash in a dialogue.
+# A person of a subtitle: <v NAME>, or NAME: at the begin of a line, behind dashes and changes of
+# the font; of at most five words, of which short ones may end with a dot (Dr.).
 _SPEAKER = re.compile(
-    r"<v(?:\.[^ >]*)? ([^>]+)>|^(?:- ?)?([^\W\d][^:.,;!?<>{}\n]{0,30}):[ \t]", re.M
-)
+    r"<v(?:\.[^ >]*)? ([^>]+)>|^(?:\{[^}\n]*\}|<(?!/?name\b|v\b)[^>\n]*>|[->–—\s])*"
+    r"((?=[^\W\d])(?:[^\s:.,;!?<>{}]+(?:[ \t]+|(?=:))|\w{1,4}\.[ \t]*){1,5}):(?=[\s{<]|$)\s*", re.M
+)  # fmt: skip
 
 
 def _subtitles(path: Path, change: Change, target: Target | None) -> None:
@@ -238,7 +242,7 @@ def _chat(path: Path, change: Change, target: Target | None) -> None:
         if not block.startswith("*"):
             made += [block] if head.strip("@:") in _KEPT else []
             continue
-        words, *others = words.split("\n")  # dependent tiers
+        words = words.split("\n")[0]  # without dependent tiers, which comment on people
         at = _BULLET.search(words)
         begin, end = (int(at[1]) / 1000, int(at[2]) / 1000) if at else (NEVER, NEVER)
         said = _BULLET.sub("", words).strip()
@@ -246,7 +250,6 @@ def _chat(path: Path, change: Change, target: Target | None) -> None:
         people[new.person] = ""
         mark = f" \x15{1000 * new.begin:.0f}_{1000 * new.end:.0f}\x15" if new.end < NEVER else ""
         made.append(f"*{new.person}:\t{new.words}{mark}")
-        made += others if new.words == said else []
     who = [f"@Participants:\t{', '.join(f'{x} Unidentified' for x in people)}"]
     who += [f"@ID:\tund|corpus|{x}|||||Unidentified|||" for x in people]
     place = 1 + max((n for n, line in enumerate(made) if line.startswith("@") and
@@ -264,15 +267,21 @@ TEXTS = (".srt", ".vtt", ".textgrid", ".eaf", ".cha", ".rttm")  # of words, or o
 
 
 def visit(path: Path, change: Change, target: Target | None = None) -> None:
-    """Call a function with every turn of a file, and write the file with what that returns, if a
-    target is given. UserError for a file that is not of its kind."""
+    """Call a function with every turn of a file, whose person is a `label` or REDACT, and write the
+    file with what that returns, if a target is given. UserError for a file that is not of its
+    kind."""
     kind = path.suffix.lower()
+
+    def whole(turn: Turn) -> Turn:
+        who = label(turn.person)
+        return change(turn._replace(person=REDACT if _REDACTS.fullmatch(who) else who))
+
     try:
         if target is None:
-            KINDS[kind](path, change, None)
+            KINDS[kind](path, whole, None)
             return
         with replacing(target.path) as beside:
-            KINDS[kind](path, change, target._replace(path=beside))
+            KINDS[kind](path, whole, target._replace(path=beside))
     except UserError:
         raise
     except Exception as error:  # of classes that libraries do not name
@@ -284,18 +293,26 @@ def visit(path: Path, change: Change, target: Target | None = None) -> None:
 
 
 def label(person: str) -> str:
-    """Name of a person, however it was written."""
-    return " ".join(same_name(person).split())
+    """Name of a person, however it was written: RTTM has `_` for blanks."""
+    return " ".join(same_name(person).replace("_", " ").split())
+
+
+def unnamed(words: str) -> str:
+    """Words without what is marked as a name; nothing of them where a mark lacks its end."""
+    left = NAMED.sub("[name]", words)
+    return "[name]" if _MARK.search(left) else left
 
 
 def read_turns(path: Path) -> list[Turn]:
-    """Turns of people in a file, in order; without those that last no time, or have no words where
-    the file has words. UserError for a file that is not of its kind."""
+    """Turns of people in a file, in order, without those that last no time; where a file says no
+    time, or an end before the begin, both are NEVER. UserError for a file that is not of its
+    kind."""
     found = list[Turn]()
 
     def note(turn: Turn) -> Turn:
-        if turn.person.lower() != REDACT and turn.begin < turn.end < NEVER:
-            found.append(turn._replace(person=label(turn.person)))
+        if turn.person != REDACT and (turn.begin != turn.end or turn.end == NEVER):
+            known = turn.begin < turn.end < NEVER
+            found.append(turn if known else turn._replace(begin=NEVER, end=NEVER))
         return turn
 
     visit(path, note)
@@ -311,12 +328,12 @@ def read_spans(path: Path, table: bool) -> list[Turn]:
         if not turn.end:  # of a tier as a whole
             return turn
         kind = turn.person if table else turn.words
-        if table or turn.person.lower() == REDACT:
+        if table or turn.person == REDACT:
             found.append(Turn(turn.begin, turn.end, REDACT, kind.strip() or "span"))
+        elif _MARK.search(NAMED.sub("", turn.words)):
+            raise UserError(f"{path}: <name> without </name> at {turn.begin:g} s; put it there")
         elif NAMED.search(turn.words):
             found.append(Turn(turn.begin, turn.end, REDACT, "name"))
-        elif "<name>" in turn.words.lower():
-            raise UserError(f"{path}: <name> without </name> at {turn.begin:g} s; put it there")
         if found and not found[-1].begin < found[-1].end < NEVER:
             raise UserError(
                 f"{path}: a span at {turn.begin:g} s ends where it begins, or has no time"
