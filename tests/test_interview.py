@@ -383,6 +383,32 @@ def test_every_mark_of_what_must_not_be_heard_counts(interview, tmp_path):
                   interview, tmp_path / "no")  # fmt: skip
 
 
+def test_whoever_is_not_named_in_a_cue_is_somebody(tmp_path):
+    """Behind a dash or </v>, and at a second time of .cha, it counted as of who was named."""
+    cue = "00:00:01,000 --> 00:00:02,000\n{}\n"
+    vtt = "WEBVTT\n\n" + cue.replace(",", ".")
+    for name, text in (
+        ("a.srt", "1\n" + cue.format("- INT: Wie?\n- Gut.")),
+        ("a.vtt", vtt.format("<v INT>Wie?</v> Gut.")),
+    ):
+        (tmp_path / name).write_text(text)
+        assert {t.person for t in turns.read_turns(tmp_path / name)} == {"INT", ""}
+    (tmp_path / "b.vtt").write_text(vtt.format("<v A>a</v>\n<v B>b</v>"))
+    assert [t[2:4] for t in turns.read_turns(tmp_path / "b.vtt")] == [("A", "a"), ("B", "b")]
+    (tmp_path / "a.cha").write_text("*B:\ta \x150_1000\x15 b \x151000_3000\x15\n")
+    assert turns.read_turns(tmp_path / "a.cha")[0][:2] == (0, 3)
+
+
+def test_a_damaged_table_of_spans_counts_where_there_was_none(interview, tmp_path, capsys):
+    """The recording counted as done, with all that it says."""
+    (tmp_path / "spans").mkdir()
+    words = ("--redact", tmp_path / "spans", interview, tmp_path / "out")
+    assert run(*words) == 0
+    (tmp_path / "spans/talk.tsv").write_text("1.0 x name\n")
+    refuses_words("1 of 1", main, "--system", SYSTEM, "--key", KEY, *words, kind=LossError)
+    assert "talk.tsv:1" in capsys.readouterr().err and not [*(tmp_path / "out").glob("*.wav")]
+
+
 def test_a_new_span_counts_where_turns_are_found(interview, tmp_path, monkeypatch, capsys):
     """With TURNS=auto a recording that was done stayed as it was."""
     heard = Heard((Turn(0, 5, "P1"), Turn(6, 12, "P2")), 1.0, 12.0)
@@ -414,7 +440,7 @@ def test_names_of_people_stay_out_of_the_folder(interview, tmp_path):
 
 def test_texts_hold_no_label_however_it_is_written(tmp_path):
     lines = ["Dr. Schmidt: Ich bin dr. schmidt.", "<i>JÜRGEN:</i>\nJu\u0308rgen, Bo",
-             "Bo: <name>Bo</name> hat Krebs", ">> Bo:\nGut"]  # fmt: skip
+             "Bo: <name>Bo</name> hat Krebs", ">> Bo:\nGut, Bo Li", "Bo Li: bo"]  # fmt: skip
     cues = (f"{n}\n00:00:0{n},000 --> 00:00:0{n},600\n{x}\n" for n, x in enumerate(lines, 1))
     (tmp_path / "talk.srt").write_text("\n".join(cues), "utf-8")
     spans = (Turn(3.0, 3.6, REDACT, "illness"),)
@@ -424,7 +450,7 @@ def test_texts_hold_no_label_however_it_is_written(tmp_path):
     copied.copy(talk, tmp_path / "out/talk.wav", Scene(spans=spans), lambda x: x)
     text = (tmp_path / "out/talk.srt").read_text("utf-8")
     assert re.findall(r"^P.*", text, re.M) == [
-        "P1: Ich bin P1.", "P2: P2, P3", "P3: [illness]", "P3: Gut"
+        "P1: Ich bin P1.", "P2: ", "P2, P3", "P3: [illness]", "P3: Gut, P4", "P4: bo"
     ]  # fmt: skip
 
 

@@ -223,9 +223,10 @@ def digest_of(scene: Scene, salt: str, texts: Sequence[Path], *, found: bool) ->
     nothing is. found: whether turns are those that are heard, which do not count."""
     said = () if found else scene.turns
     read = [digest_and_mark(file)[0] for file in texts]
-    if not (said or scene.spans or read):
+    if not (said or scene.spans or read or scene.fault):
         return ""
-    return _mark(repr((salt, said, scene.spans, sorted(scene.kept), scene.by, read)))
+    about = (salt, said, scene.spans, sorted(scene.kept), scene.by, read, scene.fault)
+    return _mark(repr(about))
 
 
 def _mark(said: str) -> str:
@@ -324,11 +325,13 @@ class _Change:
             if not own and (near or turn.end == turns.NEVER) and words:
                 words = f"[{span.words}]"
                 break
-        for label, name in self.names.items():
-            if len(label) > 1:  # in any case, unless it is as short as many words
-                pattern = re.escape(label).replace(r"\ ", r"[\s_]+")
-                flags = re.I if len(label) > 2 else 0
-                words = re.sub(rf"(?<!\w){pattern}(?!\w)", name, words, flags=flags)
+        # The longest first; in any case, unless they are as short as many words.
+        known = sorted((name for name in self.names if len(name) > 1), key=len, reverse=True)
+        form = [(re.escape(name).replace(r"\ ", r"[\s_]+"), len(name) > 2) for name in known]
+        if any_of := "|".join(name if long else f"(?-i:{name})" for name, long in form):
+            by = {name.casefold(): new for name, new in self.names.items()}
+            whole = re.compile(rf"(?<!\w)(?:{any_of})(?!\w)", re.I)
+            words = whole.sub(lambda found: by[turns.label(found[0]).casefold()], words)
         return new._replace(person=self.names.get(turn.person, ""), words=words)
 
 

@@ -199,9 +199,11 @@ def _eaf(path: Path, change: Change, target: Target | None) -> None:
 
 # A person of a subtitle: <v NAME>, or NAME: at the begin of a line, behind dashes and changes of
 # the font; of at most five words, of which short ones may end with a dot (Dr.).
+# Behind another dash, and behind </v>, somebody speaks who is not named.
 _SPEAKER = re.compile(
     r"<v(?:\.[^ >]*)? ([^>]+)>|^(?:\{[^}\n]*\}|<(?!/?name\b|v\b)[^>\n]*>|[->–—\s])*"
-    r"((?=[^\W\d])(?:[^\s:.,;!?<>{}]+(?:[ \t]+|(?=:))|\w{1,4}\.[ \t]*){1,5}):(?=[\s{<]|$)\s*", re.M
+    r"((?=[^\W\d])(?:[^\s:.,;!?<>{}]+(?:[ \t]+|(?=:))|\w{1,4}\.[ \t]*){1,5}):(?=[\s{<]|$)\s*"
+    r"|^[-–—](?=\s*\S)|</v>(?!\s*(?:<v\b|\Z))", re.M
 )  # fmt: skip
 
 
@@ -214,14 +216,15 @@ def _subtitles(path: Path, change: Change, target: Target | None) -> None:
             str(path), "utf-8-sig", format_=kind, keep_unknown_html_tags=True
         )
     for cue in file:
-        text = cue.text.replace("\\N", "\n").replace("</v>", "")
+        text = cue.text.replace("\\N", "\n")
         begin, end = cue.start / 1000, cue.end / 1000
         marks = [*_SPEAKER.finditer(text)]
         heads = [(0, 0, "")] * (not marks or marks[0].start() > 0)
-        heads += [(m.start(), m.end(), (m[1] or m[2]).strip()) for m in marks]
+        heads += [(m.start(), m.end(), found.strip()) if (found := m[1] or m[2]) else
+                  (m.start(), m.start(), "") for m in marks]  # fmt: skip
         said = list[str]()
         for (_, start, who), (stop, *_) in zip(heads, [*heads[1:], (len(text),)], strict=True):
-            new = change(Turn(begin, end, who, text[start:stop].strip()))
+            new = change(Turn(begin, end, who, text[start:stop].replace("</v>", "").strip()))
             form = ("<v {}>{}" if kind == "vtt" else "{}: {}") if who else "{}{}"
             said.append(form.format(new.person, new.words))
             cue.start, cue.end = round(1000 * new.begin), round(1000 * new.end)
@@ -243,8 +246,8 @@ def _chat(path: Path, change: Change, target: Target | None) -> None:
             made += [block] if head.strip("@:") in _KEPT else []
             continue
         words = words.split("\n")[0]  # without dependent tiers, which comment on people
-        at = _BULLET.search(words)
-        begin, end = (int(at[1]) / 1000, int(at[2]) / 1000) if at else (NEVER, NEVER)
+        times = [int(x) / 1000 for at in _BULLET.finditer(words) for x in at.groups()]
+        begin, end = min(times, default=NEVER), max(times, default=NEVER)
         said = _BULLET.sub("", words).strip()
         new = change(Turn(begin, end, head[1:].rstrip(":"), said))
         people[new.person] = ""
