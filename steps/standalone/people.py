@@ -12,7 +12,7 @@ from steps.audio import SAMPLE_RATE, quietest
 from steps.sources import VoiceKey
 from steps.standalone.stream import FADE, Loudness, Piece, Recording
 from steps.standalone.turns import Turn
-from utils.arrays import Float64
+from utils.arrays import Float64, Int64
 from utils.cli import clock_time
 
 T = TypeVar("T", int, float)
@@ -102,6 +102,11 @@ def without(stretches: Iterable[tuple[T, T]], others: Iterable[tuple[T, T]]) -> 
     return left
 
 
+def runs(values: Int64) -> list[Span]:
+    """First and last, exclusive, of stretches of one value in (n,)."""
+    return [*pairwise([0, *(np.flatnonzero(np.diff(values)) + 1).tolist(), len(values)])]
+
+
 def clear_of(turns: Sequence[Turn], kept: Iterable[str]) -> list[tuple[float, float]]:
     """Stretches in seconds in which only people who are kept speak, GUARD away from all others'
     turns, and from those of nobody named."""
@@ -139,14 +144,12 @@ def shares(
     for begin, end in clear:
         owner[min(n, int(np.ceil(begin * 100))) : min(n, int(end * 100))] = -1
     # Stretches that are too short to be faded into their neighbours go to one of them.
-    edges = [0, *(np.flatnonzero(np.diff(owner)) + 1).tolist(), n]
-    for begin, end in pairwise(edges):
+    for begin, end in runs(owner):
         near = [owner[at] for at in (begin - 1, end) if 0 <= at < n and owner[at] >= 0]
         if 0 < end - begin < 2 * _QUIET and near and owner[begin] >= 0:
             owner[begin:end] = near[0]
-    edges = [0, *(np.flatnonzero(np.diff(owner)) + 1).tolist(), n]
     found = dict[str | None, list[Span]]()
-    for begin, end in pairwise(edges):
+    for begin, end in runs(owner):
         who = owner[begin] if n else 0
         found.setdefault(None if who < 0 else names[who], []).append((begin, end))
     return found
