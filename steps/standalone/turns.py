@@ -202,7 +202,7 @@ def _eaf(path: Path, change: Change, target: Target | None) -> None:
 # Behind another dash, and behind </v>, somebody speaks who is not named.
 _SPEAKER = re.compile(
     r"<v(?:\.[^ >]*)? ([^>]+)>|^(?:\{[^}\n]*\}|<(?!/?name\b|v\b)[^>\n]*>|[->–—\s])*"
-    r"((?=[^\W\d])(?:[^\s:.,;!?<>{}]+(?:[ \t]+|(?=:))|\w{1,4}\.[ \t]*){1,5}):(?=[\s{<]|$)\s*"
+    r"((?=[^\W\d])(?:[^\s:.,;!?<>{}]+(?:[ \t]+|(?=:))|\w{1,4}\.[ \t]*){1,5}):(?=[\s{<]\s*\S)\s*"
     r"|^[-–—](?=\s*\S)|</v>(?!\s*(?:<v\b|\Z))", re.M
 )  # fmt: skip
 
