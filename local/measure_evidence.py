@@ -71,8 +71,9 @@ def main(
         )
     if turns == scenes.AUTO:
         turns = str(account.beside(out, "turns"))
-    kept = (scenes.labels_of(made.get(name)) for name in ("kept", "only")) if turns else ()
-    said = scenes.Wishes(turns, None, *kept).read(source, audio) if turns else {}
+    asked = account.read(out) if turns and "asked" in made else {}  # OUT holds no names
+    kept, only = (scenes.labels_of(asked.get(name)) for name in ("kept", "only"))
+    said = scenes.Wishes(turns, None, kept, only).read(source, audio) if turns else {}
     number = job.key_number(f"the attacker's own, {key}")  # voices that nobody has in OUT
     changes = {"time": made["time"]} if "time" in made else {}
     loaded = job.load_system(system, number, changes) if made else None

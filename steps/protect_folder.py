@@ -218,13 +218,15 @@ def main(
         raise UserError(f"{source}: {what}")
     else:
         _check_folders(source, out, write_key or key_file)
+    if one and texts and out.resolve().with_suffix("") == source.resolve().with_suffix(""):
+        raise UserError(f"{out}: its texts would take the place of the recording's; rename OUT")
     if one and (rename or shard or launcher):
         raise UserError("--rename, --shard and --launcher are for folders, and IN is a file")
     if speakers and per != "speaker":
         raise UserError("--speakers is for --per speaker")
     kept, only = scenes.labels_of(keep), scenes.labels_of(protect)
     asked = scenes.Wishes(
-        turns, redact, kept, only, redact_by or "tone", people, channels == "each"
+        turns, redact, kept, only, redact_by or "tone", people, channels == "each", texts
     )
     if turns_only and (turns != scenes.AUTO or launcher):
         raise UserError("--turns-only: is for --turns auto, on this machine")
@@ -261,6 +263,16 @@ def main(
             return
     used, fresh = job.choose_key(key, key_file)
     loaded = job.load_system(system, job.key_number(used), {"time": time} if time else {})
+    if channels == "each" and loaded.anonymiser.tells_words:
+        if time:
+            raise UserError(
+                "--time map: each channel would have a time of its own, and answers would precede "
+                "their questions; take --time keep, or --channels mix"
+            )
+        time = "keep"
+        print("protect_folder.py: --channels each: words stay where they were (--time keep), as "
+              "the channels of a recording must fit together", file=sys.stderr)  # fmt: skip
+        loaded = job.load_system(system, job.key_number(used), {"time": time})
     ending, keeps = ends or loaded.anonymiser.ends, loaded.anonymiser.keeps_length
     settings: dict[str, object] = {"system": loaded.digest, "per": per, "channels": channels}
     settings |= {"level": level, **({"time": time} if time else {})}
@@ -303,7 +315,14 @@ def main(
             source, folder, loaded.anonymiser, channels, level, drawn, ending, times, journal.salt,
             loaded.pitch, said,
         )  # fmt: skip
-        marks = {path: scenes.digest_of(scene, journal.salt) for path, scene in said.items()}
+        timed = keeps or loaded.anonymiser.tells_words  # else nobody knows when what is said
+        copied = scenes.Texts.read(source, every, said, same) if texts and timed else None
+        lost = copied.lost if copied else scenes.left_out(source, audio)
+        marks = {
+            path: scenes.digest_of(scene, journal.salt, copied.files[path] if copied else (),
+                                   found=turns == scenes.AUTO)
+            for path, scene in said.items()
+        }  # fmt: skip
         told = dict[Path, dict[str, Any]]()
 
         def note(path: Path, digest: str, made: str, row: Mapping[str, object]) -> None:
@@ -313,9 +332,8 @@ def main(
 
         def listed(path: Path) -> bool:
             name = drawn.get(path, path)
-            return name.as_posix() in journal.done and (
-                turns == scenes.AUTO or journal.told(name).get("said", "") == marks[path]
-            )
+            done = name.as_posix() in journal.done
+            return done and journal.told(name).get("said", "") == marks[path]
 
         for path in () if launcher else progress("protect, what is done", unit="files")(audio):
             name = drawn.get(path, path)
@@ -323,9 +341,6 @@ def main(
             if found and listed(path) and all(own.is_file() for own in work.tables(path)):
                 note(path, *found, journal.told(name))
         ready = [path for path in audio if listed(path)] if launcher else [*told]
-        timed = keeps or loaded.anonymiser.tells_words  # else nobody knows when what is said
-        copied = scenes.Texts.read(source, every, said, same) if texts and timed else None
-        lost = copied.lost if copied else scenes.left_out(source, audio)
         taken = {file for own in copied.files.values() for file in own} if copied else set()
         taken -= lost.keys()
         keeping = "drawn, and written to a file" if write_key else "drawn, and forgotten"
@@ -423,6 +438,8 @@ def main(
     for old in (not_made, *parts_of(not_made)):
         old.unlink(missing_ok=True)
     for path in failed:
+        if copied:
+            copied.remove(path, work.target(path))
         told[path] = {"status": "failed", "reason": job.plain(failed[path])}
     n_made = len({*files} - {*failed})
     page = tell(protected=n_made, failed=len(failed))

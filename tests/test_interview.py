@@ -1,6 +1,7 @@
 """Interviews: files of turns and texts, a voice for each person, who stays, and what is removed."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 from steps.anonymisers.registry import Anonymiser, AsItIs
 from steps.protect_folder import main
 from steps.sources import FIRST, NOTHING, SystemRun
-from steps.standalone import people, turns
+from steps.standalone import job, people, scenes, turns
+from steps.standalone.hearing import Heard
 from steps.standalone.people import Scene
 from steps.standalone.protection import Work
 from steps.standalone.turns import REDACT, Target, Turn
@@ -29,7 +31,7 @@ FILES = ROOT / "tests/turns"
 
 @pytest.mark.parametrize("name", sorted(path.name for path in FILES.iterdir()))
 def test_files_of_turns_are_read_and_written_back(tmp_path, name):
-    found = turns.read_turns(FILES / name)
+    found = [t for t in turns.read_turns(FILES / name) if t.end < turns.NEVER]
     spans = {(t.begin, t.end) for t in found}
     assert spans == {(0.5, 2.0), (1.5, 10.0)} or (name[-3:] in ("vtt", "srt") and
            spans == {(0.5, 2.0), (1.5, 10.0), (3.0, 3.5)})  # fmt: skip
@@ -44,7 +46,7 @@ def test_files_of_turns_are_read_and_written_back(tmp_path, name):
         return Turn(turn.begin + 0.5, turn.end + 0.5, who, words, turn.channel)
 
     turns.visit(FILES / name, change, target)
-    again = turns.read_turns(target.path)
+    again = [t for t in turns.read_turns(target.path) if t.end < turns.NEVER]
     assert {(t.begin, t.end) for t in again} == {(a + 0.5, b + 0.5) for a, b in spans}
     assert {t.person for t in again} - {""} == {"P1", "P2"}
     text = target.path.read_text("utf-8")
@@ -88,7 +90,7 @@ some_turns = st.lists(
 @given(some_turns)
 def test_every_frame_has_one_owner_and_nobody_protected_is_in_the_clear(drawn):
     loudness = np.random.default_rng(0).random(2200)
-    parts = people.shares(drawn, {"A"}, loudness)
+    parts = people.shares(drawn, people.clear_of(drawn, {"A"}), loudness)
     owned = np.zeros(2200, int)
     for who, stretches in parts.items():
         for begin, end in stretches:
@@ -235,11 +237,17 @@ def test_people_and_channels_have_voices_where_speech_changes_its_length(tmp_pat
     write(tmp_path / "call.wav", call)
     system, f0 = Shorter(None, SystemRun(Path("x"), NOTHING, FIRST)), compute_f0_stats([])
     said = Scene((Turn(0, 1, "A"), Turn(1, 2, "B")))
-    for channels, scenes in (("each", {}), ("mix", {Path("call.wav"): said})):
-        work = Work(tmp_path, tmp_path / channels, system, channels, "source", scenes=scenes)
+    for channels, known in (("each", {}), ("mix", {Path("call.wav"): said})):
+        work = Work(tmp_path, tmp_path / channels, system, channels, "source", scenes=known)
         given = ("call", Path("call.wav"), dict.fromkeys((None, 0, 1), f0), lambda _: None)
         work.protect(*given)
     assert [np.count_nonzero(x) for x in samples(tmp_path / "each/call.wav").T] == [16000, 8000]
+    # People of a channel follow one another; they were laid over each other.
+    work = Work(tmp_path, tmp_path / "both", system, "each", "source",
+                scenes={Path("call.wav"): said})  # fmt: skip
+    work.protect(*given)
+    made = samples(tmp_path / "both/call.wav")
+    assert [np.count_nonzero(x) for x in made.T] == pytest.approx([16000, 8000], abs=2)
     kept = np.count_nonzero(call.mean(axis=1)) / 2
     assert len(samples(tmp_path / "mix/call.wav")) == pytest.approx(kept, abs=2)
     spans = {Path("call.wav"): Scene(said.turns, (Turn(0.5, 0.6, REDACT, "name"),))}
@@ -280,7 +288,7 @@ def test_what_must_not_be_heard_is_a_tone_before_anything_is_made(interview, tmp
     refuses_words("has nothing that must not be heard", main, "--redact", tmp_path / "late",
                   interview / "talk.wav", alone)  # fmt: skip
     (spans / "take.tsv").write_text("1.0\t3.0\tname\n")
-    refuses_words("take.tsv: says what must not be heard", main, "--redact", spans, interview,
+    refuses_words("take.tsv: is of a kind that is not read, or", main, "--redact", spans, interview,
                   tmp_path / "no")  # fmt: skip
 
 
@@ -327,6 +335,160 @@ def test_voices_of_people_who_are_heard_together_are_apart():
     near = [system.apart(keys[a], keys[b]) for a, b in ("ab", "ac", "bc", "cd")]
     assert min(near) > 0.7
     assert people.draw_voices(system, [["a", "b", "c"], ["c", "d"]]) == drawn
+
+
+# ---- What was heard, or read, that must not be.
+
+
+def test_who_is_kept_is_not_clear_where_somebody_speaks_in_another_channel():
+    said = (Turn(0, 5, "A", "", 1), Turn(2, 3, "B", "", 2), Turn(4, 4.5, "B", "", 9))
+    clear = Scene(said, kept=frozenset("A")).clear(0)
+    assert np.allclose(clear, [(0.02, 1.68), (3.32, 3.68), (4.82, 4.98)])
+
+
+def test_nobody_is_kept_beside_turns_of_unknown_time(interview, tmp_path, capsys):
+    (interview / "talk.rttm").unlink()
+    (interview / "talk.cha").write_text(
+        "@UTF8\n@Begin\n*INT:\tja . \x150_5000\x15\n*B:\tnein .\n"
+        "*INT:\tdoch . \x155000_11000\x15\n@End\n"
+    )
+    refuses_words("1 of 1", main, "--system", SYSTEM, "--turns", "beside", "--keep", "INT",
+                  interview, tmp_path / "out", kind=LossError)  # fmt: skip
+    assert "talk.cha: B speaks at a time that is not said" in capsys.readouterr().err
+    assert run("--turns", "beside", interview, tmp_path / "all") == 0
+
+
+def test_every_mark_of_what_must_not_be_heard_counts(interview, tmp_path):
+    """Names in .cha, second tiers, other marks and unknown kinds of files were passed over."""
+    (interview / "talk.cha").write_text(
+        "@UTF8\n@Begin\n*INT:\t<name>Anna</name> . \x154000_5000\x15\n@End\n"
+    )
+    said = scenes.Wishes(redact="beside").read(interview, [Path("talk.wav")])
+    assert said[Path("talk.wav")].spans == (Turn(4, 5, REDACT, "name"),)
+    tiers = [(name, [Turn(at, at + 1, name, "x")], False)
+             for at, name in enumerate(("redact", "redact", "Redact "))]  # fmt: skip
+    turns.write_textgrid(tmp_path / "a.TextGrid", tiers, 5.0)
+    assert len(turns.read_spans(tmp_path / "a.TextGrid", table=False)) == 3
+    assert not turns.read_turns(tmp_path / "a.TextGrid")
+    cue = "1\n00:00:01,000 --> 00:00:02,000\n{}\n"
+    for words in ('<name id="1">Anna</name>', "<NAME>Anna</NAME >"):
+        (tmp_path / "b.srt").write_text(cue.format(words))
+        assert turns.read_spans(tmp_path / "b.srt", table=False) == [Turn(1, 2, REDACT, "name")]
+        assert turns.unnamed(words) == "[name]"
+    (tmp_path / "b.srt").write_text(cue.format("<name>Anna</name> <name>Bo"))
+    refuses("<name> without </name>", turns.read_spans, tmp_path / "b.srt", table=False)
+    (tmp_path / "spans").mkdir()
+    (tmp_path / "spans/talk.xlsx").write_text("")
+    refuses_words("talk.xlsx: is of a kind that is not read", main, "--redact", tmp_path / "spans",
+                  interview, tmp_path / "no")  # fmt: skip
+
+
+def test_whoever_is_not_named_in_a_cue_is_somebody(tmp_path):
+    """Behind a dash or </v>, and at a second time of .cha, it counted as of who was named."""
+    cue = "00:00:01,000 --> 00:00:02,000\n{}\n"
+    vtt = "WEBVTT\n\n" + cue.replace(",", ".")
+    for name, text in (
+        ("a.srt", "1\n" + cue.format("- INT: Wie?\n- Gut.")),
+        ("a.vtt", vtt.format("<v INT>Wie?</v> Gut.")),
+    ):
+        (tmp_path / name).write_text(text)
+        assert {t.person for t in turns.read_turns(tmp_path / name)} == {"INT", ""}
+    (tmp_path / "b.vtt").write_text(vtt.format("<v A>a</v>\n<v B>b</v>"))
+    assert [t[2:4] for t in turns.read_turns(tmp_path / "b.vtt")] == [("A", "a"), ("B", "b")]
+    (tmp_path / "a.cha").write_text("*B:\ta \x150_1000\x15 b \x151000_3000\x15\n")
+    assert turns.read_turns(tmp_path / "a.cha")[0][:2] == (0, 3)
+
+
+def test_a_damaged_table_of_spans_counts_where_there_was_none(interview, tmp_path, capsys):
+    """The recording counted as done, with all that it says."""
+    (tmp_path / "spans").mkdir()
+    words = ("--redact", tmp_path / "spans", interview, tmp_path / "out")
+    assert run(*words) == 0
+    (tmp_path / "spans/talk.tsv").write_text("1.0 x name\n")
+    refuses_words("1 of 1", main, "--system", SYSTEM, "--key", KEY, *words, kind=LossError)
+    assert "talk.tsv:1" in capsys.readouterr().err and not [*(tmp_path / "out").glob("*.wav")]
+
+
+def test_a_new_span_counts_where_turns_are_found(interview, tmp_path, monkeypatch, capsys):
+    """With TURNS=auto a recording that was done stayed as it was."""
+    heard = Heard((Turn(0, 5, "P1"), Turn(6, 12, "P2")), 1.0, 12.0)
+    monkeypatch.setattr(scenes, "find_people", lambda *_: heard)
+    (tmp_path / "spans").mkdir()
+    table, out = tmp_path / "spans/talk.tsv", tmp_path / "out"
+    words = ("--turns", "auto", "--redact", table.parent, "--redact-by", "silence", interview, out)
+    table.write_text("1.0 2.0 name\n")
+    for made in (1, 0):
+        assert run(*words) == 0
+        assert f"{made} files protected now" in capsys.readouterr().out
+    table.write_text("1.0 2.0 name\n7.0 8.0 name\n")
+    assert run(*words) == 0
+    assert not samples(out / "talk.wav")[7 * 16000 : 8 * 16000].any()
+
+
+def test_names_of_people_stay_out_of_the_folder(interview, tmp_path):
+    """The journal held the labels of PROTECT and KEEP."""
+    (interview / "talk.rttm").write_text(turns.rttm_line("talk", Turn(0, 5, "Anna Schmidt"))
+                                         + turns.rttm_line("talk", Turn(6, 9, "B")))  # fmt: skip
+    out, words = tmp_path / "out", ("--turns", "beside", "--protect", "Anna Schmidt")
+    assert run(*words, interview, out) == 0
+    for path in out.rglob("*"):
+        assert b"Anna" not in path.read_bytes()
+    assert json.loads((tmp_path / "out.account.json").read_text())["only"] == "Anna Schmidt"
+    refuses_words("other settings", main, "--system", SYSTEM, "--key", KEY, "--turns", "beside",
+                  "--protect", "B", interview, out)  # fmt: skip
+
+
+def test_texts_hold_no_label_however_it_is_written(tmp_path):
+    lines = ["Dr. Schmidt: Ich bin dr. schmidt.", "<i>JÜRGEN:</i>\nJu\u0308rgen, Bo",
+             "Bo: <name>Bo</name> hat Krebs", ">> Bo:\nGut, Bo Li", "Bo Li: bo"]  # fmt: skip
+    cues = (f"{n}\n00:00:0{n},000 --> 00:00:0{n},600\n{x}\n" for n, x in enumerate(lines, 1))
+    (tmp_path / "talk.srt").write_text("\n".join(cues), "utf-8")
+    spans = (Turn(3.0, 3.6, REDACT, "illness"),)
+    talk = Path("talk.wav")
+    copied = scenes.Texts.read(tmp_path, [talk], {talk: Scene()}, shared=False)
+    (tmp_path / "out").mkdir()
+    copied.copy(talk, tmp_path / "out/talk.wav", Scene(spans=spans), lambda x: x)
+    text = (tmp_path / "out/talk.srt").read_text("utf-8")
+    assert re.findall(r"^P.*", text, re.M) == [
+        "P1: Ich bin P1.", "P2: ", "P2, P3", "P3: [illness]", "P3: Gut, P4", "P4: bo"
+    ]  # fmt: skip
+
+
+def test_texts_fit_the_audio_beside_them_or_are_gone(interview, tmp_path, capsys):
+    """A changed subtitle was not copied anew, one of a recording that fails stayed."""
+    cue = "1\n00:00:04,000 --> 00:00:05,000\n{}\n"
+    (interview / "talk.srt").write_text(cue.format("A: Krebs"))
+    (tmp_path / "spans").mkdir()
+    out, table = tmp_path / "out", tmp_path / "spans/talk.tsv"
+    table.write_text("1 2\n")
+    words = ("--redact", table.parent, interview, out)
+    assert run("--texts", *words) == 0
+    (interview / "talk.srt").write_text(cue.format("A: <name>Anna</name>"))
+    assert run("--texts", *words) == 0
+    assert "[name]" in (out / "talk.srt").read_text()
+    refuses_words("other settings", main, "--system", SYSTEM, "--key", KEY, *words)
+    table.write_text("11 14\n")
+    refuses_words("1 of 1", main, "--system", SYSTEM, "--key", KEY, "--texts", *words,
+                  kind=LossError)  # fmt: skip
+    assert not [*out.glob("talk*")]
+    refuses_words("rename OUT", main, "--texts", interview / "talk.wav", interview / "talk.WAV")
+
+
+def test_channels_that_are_told_in_words_keep_their_time(tmp_path, monkeypatch, capsys):
+    """CHANNELS=each failed where a system says words in another time."""
+    real, asked = job.load_system, list[object]()
+
+    def load(path, seed, changes):
+        asked.append(dict(changes))
+        found = real(path, seed)
+        monkeypatch.setattr(found.anonymiser, "tells_words", not changes, raising=False)
+        return found
+
+    monkeypatch.setattr(job, "load_system", load)
+    write(tmp_path / "in/call.wav", np.stack([speechlike(2.0), speechlike(2.0)], 1))
+    assert run("--channels", "each", tmp_path / "in", tmp_path / "out") == 0
+    assert asked == [{}, {"time": "keep"}] and "--time keep" in capsys.readouterr().err
+    assert samples(tmp_path / "out/call.wav").shape == (32000, 2)
 
 
 @pytest.mark.corpora

@@ -96,13 +96,17 @@ def reasons_of_shards(out: Path) -> dict[str, str]:
     }
 
 
+def read(out: Path) -> dict[str, Any]:
+    """Account of a protected folder; UserError where there is none."""
+    return read_json_object(beside(out, "account.json"), "make protect wrote it")
+
+
 def cuts(out: Path) -> dict[str, tuple[float, float]]:
     """Seconds by which speech begins later in a protected version than in its recording, and those
     that it lasts, by name, where the ends were changed; UserError without an account."""
-    files = read_json_object(beside(out, "account.json"), "make protect wrote it")["files"]
     return {
         name: (file["seconds_later"], file["seconds_now"])
-        for name, file in files.items()
+        for name, file in read(out)["files"].items()
         if "seconds_now" in file
     }
 

@@ -3,7 +3,6 @@ clusters of short windows."""
 
 from collections.abc import Sequence
 from contextlib import suppress
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +10,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.ndimage import binary_closing, binary_opening, uniform_filter1d
 
 from steps.audio import SAMPLE_RATE, SILERO_FRAME, detect_silero
+from steps.standalone.people import runs
 from steps.standalone.stream import Recording
 from steps.standalone.turns import Turn
 from utils.arrays import Bool, Float64, Int64
@@ -99,9 +99,8 @@ def find_people(
     ranked = np.sort(near[speech], axis=1)
     sure = ranked[:, -1] - ranked[:, -2] > _SURE if len(centres) > 1 else np.ones(1)
     whose = np.where(speech, whose, -1)
-    edges = [0, *(np.flatnonzero(np.diff(whose)) + 1).tolist(), len(whose)]
     names, found = dict[int, str](), list[Turn]()
-    for begin, end in pairwise(edges):
+    for begin, end in runs(whose):
         if (who := int(whose[begin])) >= 0:
             name = names.setdefault(who, f"P{first + len(names) + 1}")
             start, stop = (round(x * FRAME / SAMPLE_RATE, 3) for x in (begin, end))

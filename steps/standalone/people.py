@@ -12,7 +12,7 @@ from steps.audio import SAMPLE_RATE, quietest
 from steps.sources import VoiceKey
 from steps.standalone.stream import FADE, Loudness, Piece, Recording
 from steps.standalone.turns import Turn
-from utils.arrays import Float64
+from utils.arrays import Float64, Int64
 from utils.cli import clock_time
 
 T = TypeVar("T", int, float)
@@ -102,6 +102,11 @@ def without(stretches: Iterable[tuple[T, T]], others: Iterable[tuple[T, T]]) -> 
     return left
 
 
+def runs(values: Int64) -> list[Span]:
+    """First and last, exclusive, of stretches of one value in (n,)."""
+    return [*pairwise([0, *(np.flatnonzero(np.diff(values)) + 1).tolist(), len(values)])]
+
+
 def clear_of(turns: Sequence[Turn], kept: Iterable[str]) -> list[tuple[float, float]]:
     """Stretches in seconds in which only people who are kept speak, GUARD away from all others'
     turns, and from those of nobody named."""
@@ -113,12 +118,12 @@ def clear_of(turns: Sequence[Turn], kept: Iterable[str]) -> list[tuple[float, fl
 
 
 def shares(
-    turns: Sequence[Turn], kept: Iterable[str], loudness: Float64
+    turns: Sequence[Turn], clear: Iterable[tuple[float, float]], loudness: Float64
 ) -> dict[str | None, list[Span]]:
     """Stretches of frames by person, which together are the recording; None's stay in the clear.
 
-    Overlap is of who began; between turns it is cut where it is quietest. loudness: (n,) of the
-    frames.
+    Overlap is of who began; between turns it is cut where it is quietest. clear: see `clear_of`.
+    loudness: (n,) of the frames.
     """
     n = len(loudness)
     owner = np.zeros(n, int)
@@ -136,17 +141,15 @@ def shares(
         a, b = (min(n, max(0, round(at * 100))) for at in (before - _AROUND, latest))
         cut = quietest(loudness, a, b, _QUIET) if b - a > _QUIET else min(n, round(after * 100))
         owner[cut:] = who
-    for begin, end in clear_of(turns, kept):
+    for begin, end in clear:
         owner[min(n, int(np.ceil(begin * 100))) : min(n, int(end * 100))] = -1
     # Stretches that are too short to be faded into their neighbours go to one of them.
-    edges = [0, *(np.flatnonzero(np.diff(owner)) + 1).tolist(), n]
-    for begin, end in pairwise(edges):
+    for begin, end in runs(owner):
         near = [owner[at] for at in (begin - 1, end) if 0 <= at < n and owner[at] >= 0]
         if 0 < end - begin < 2 * _QUIET and near and owner[begin] >= 0:
             owner[begin:end] = near[0]
-    edges = [0, *(np.flatnonzero(np.diff(owner)) + 1).tolist(), n]
     found = dict[str | None, list[Span]]()
-    for begin, end in pairwise(edges):
+    for begin, end in runs(owner):
         who = owner[begin] if n else 0
         found.setdefault(None if who < 0 else names[who], []).append((begin, end))
     return found
@@ -247,12 +250,19 @@ class Scene:
     fault: str = ""
     sure: float | None = None
 
+    def clear(self, channel: int | None) -> list[tuple[float, float]]:
+        """Stretches of a channel that stay in the clear: people are also heard in the channels of
+        others."""
+        own = [turn for turn in of_channel(self.turns, channel) if turn.person in self.kept]
+        others = [turn for turn in self.turns if turn.person not in self.kept]
+        return clear_of([*own, *others], self.kept)
+
     def parts(self, recording: Recording, column: int, channel: int | None) -> list[Part]:
         """Parts of a channel of the recording, which together are all of it."""
         turns, n = of_channel(self.turns, channel), len(recording)
         whose: dict[str | None, list[Span]] = {"": [(0, -(-n // FRAME))]}
         if any(turn.person for turn in turns):
-            whose = shares(turns, self.kept, loudness_of(recording, channel))
+            whose = shares(turns, self.clear(channel), loudness_of(recording, channel))
         return [
             Part(column, channel, who, tuple((a * FRAME, min(n, b * FRAME)) for a, b in frames))
             for who, frames in whose.items()
@@ -270,7 +280,7 @@ class Scene:
     def told(self) -> dict[str, object]:
         """Row of the account: people, turns, seconds of overlap and in the clear, and spans."""
         named = [turn for turn in self.turns if turn.person]
-        clear = sum(end - begin for begin, end in clear_of(self.turns, self.kept))
+        clear = sum(end - begin for begin, end in self.clear(None))
         found: dict[str, object] = {}
         if named:
             found |= {"people": len({t.person for t in named}), "turns": len(named)}

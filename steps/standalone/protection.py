@@ -287,18 +287,12 @@ class Work:
         self, name: str, recording: Recording, f0: Pitch, tick: Tick, scene: Scene
     ) -> Iterator[Piece]:
         """Yield pieces of a recording in which each person of each channel has a voice."""
-        wanted, keeps = self.made_of(recording), self.anonymiser.keeps_length
+        wanted, keeps, n = self.made_of(recording), self.anonymiser.keeps_length, len(recording)
         channels = [f"{name}\n\n{n}" for n in range(len(wanted))] if len(wanted) > 1 else [name]
         unnamed = draw_voices(self.anonymiser, [channels])
         learnt = dict[Part, F0Stats | None]()
-        parts = [
-            part for n, channel in enumerate(wanted) for part in scene.parts(recording, n, channel)
-        ]
-        if len(wanted) > 1 and self.anonymiser.tells_words:
-            raise UserError(
-                f"{recording.path}: its channels would each have a time of their own; take "
-                "--channels mix, or --time keep"
-            )
+        columns = [scene.parts(recording, *one) for one in enumerate(wanted)]
+        parts = [part for own in columns for part in own]
 
         def say(part: Part, stretches: Sequence[Span]) -> Iterator[Piece]:
             with closing(Excerpt.of(recording, stretches)) as own:
@@ -317,49 +311,57 @@ class Work:
                     tick((len(piece.samples) - piece.after) / SAMPLE_RATE / len(wanted))
                     yield piece
 
-        if len(wanted) == 1 and not keeps:  # turn by turn, one after another
-            spans = hidden(scene.spans, len(recording))
-            for span, part in in_order(parts, spans):
+        def one_after_another(column: Sequence[Part]) -> Iterator[Piece]:
+            for span, part in in_order(column, hidden(scene.spans, n)):
                 silent = tone_piece(span[1] - span[0], scene.by)
                 yield from [silent] if part is None else say(part, [span])
-        elif len(parts) == 1 and not scene.spans:
+
+        if keeps and len(parts) == 1 and not scene.spans:
             yield from say(parts[0], parts[0].stretches)
+        elif keeps:
+            places = [widened(part.stretches, n) for part in parts]
+            yield from self._in_place(parts, places, map(say, parts, places), scene, recording)
+        elif len(wanted) == 1:
+            yield from one_after_another(parts)
         else:
-            yield from self._in_place(parts, say, scene, recording)
+            lanes, firsts = map(one_after_another, columns), [own[0] for own in columns]
+            yield from self._in_place(firsts, None, lanes, scene, recording)
 
     def _in_place(
         self,
         parts: Sequence[Part],
-        say: Callable[[Part, Sequence[Span]], Iterator[Piece]],
+        places: Sequence[Sequence[Span]] | None,
+        said: Iterable[Iterator[Piece]],
         scene: Scene,
         recording: Recording,
     ) -> Iterator[Piece]:
-        """Yield blocks of a recording whose parts are each converted as one recording, and put back
-        at their places, at the levels of the whole file."""
-        keeps, n = self.anonymiser.keeps_length, len(recording)
+        """Yield blocks of a recording whose parts are said each as one recording, and put back at
+        their places, at the levels of the whole file. places: None where a part is a whole channel,
+        whose length is its own."""
+        n = len(recording)
         folder = self.target(recording.path.relative_to(self.source)).parent
         told = list[Mapping[str, Any]]()
         with ExitStack() as stack:
             made = [stack.enter_context(closing(_Pieces(folder))) for _ in parts]
-            places = [widened(part.stretches, n) for part in parts]
-            for part, own, held in zip(parts, places, made, strict=True):
-                for piece in say(part, own):
+            for held, lane in zip(made, said, strict=True):
+                for piece in lane:
                     held.add(piece)
                     told += piece.told
             levels = [level for held in made for level in held.levels]
             noise = is_noise(levels)
             gains = iter(level_of(levels, self.anonymiser, self.level, noise)[1])
-            if not keeps:  # a channel each, which are not of one length
-                places = [[(0, held.size)] for held in made]
+            whole = places is None
+            if places is None:
                 n = max(held.size for held in made)
+                places = [[(0, held.size)] for held in made]
             file = stack.enter_context(TemporaryFile(dir=folder))
             placed = np.memmap(file, np.float64, "w+", shape=(n, 1 + parts[-1].column))
             for part, own, held in zip(parts, places, made, strict=True):
                 given = [next(gains) for _ in held.levels]
-                if part.person is None:
+                if part.person is None and not whole:
                     given = [min(given)] * len(given)  # as it was, but for the level
                 put(placed[:, part.column], own, joined(held, given))
-            if keeps:
+            if not whole:  # else they are among the pieces
                 put_tones(placed, hidden(scene.spans, n), scene.by)
             # At levels of its own, so that nothing more is changed.
             same = [Loudness.of_all([x for source, _ in levels for x in source])] * placed.shape[1]

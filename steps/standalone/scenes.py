@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from unicodedata import normalize
 
 from steps.anonymisers.registry import Anonymiser
 from steps.standalone import turns
 from steps.standalone.hearing import Heard, find_people
-from steps.standalone.job import Jobs, Tick
+from steps.standalone.job import Jobs, Tick, digest_and_mark
 from steps.standalone.people import REDACTED, Scene, draw_voices
 from steps.standalone.stream import Recording
 from steps.standalone.turns import REDACT, Turn
@@ -22,6 +23,7 @@ from utils.tables import replacing, write_file
 BESIDE, AUTO = "beside", "auto"
 _TABLES = (".tsv", ".csv", ".txt")
 _ALIKE = 0.002  # seconds by which two files may differ that say the same
+_WHEN = "{} speaks at a time that is not said, and may be beside who is kept; say the time"
 _WHERE = "who is kept in which channel? the turns must say it (RTTM); or take --channels mix"
 
 
@@ -29,7 +31,8 @@ _WHERE = "who is kept in which channel? the turns must say it (RTTM); or take --
 class Wishes:
     """Options of the program. turns, redact: a folder, BESIDE, or for turns AUTO; None: none. keep,
     protect: labels of people who stay in the clear, or of whom all others do. people: number of
-    those who are found. each: whether channels are protected each by itself."""
+    those who are found. each: whether channels are protected each by itself. texts: whether
+    they are copied."""
 
     turns: str | None = None
     redact: str | None = None
@@ -38,6 +41,7 @@ class Wishes:
     by: str = "tone"
     people: int | None = None
     each: bool = False
+    texts: bool = False
 
     def __post_init__(self) -> None:
         """UserError for options that are not for one another, and a folder that is not there."""
@@ -68,12 +72,12 @@ class Wishes:
 
     def settings(self, said: Mapping[Path, Scene], per: str) -> dict[str, object]:
         """What two runs must share, beside what is said of each recording."""
-        found = {name: value for name, value in self.told.items() if value}
-        found |= {"people": self.people} if self.people else {}
+        people = set[tuple[str, ...]]()
         if self.turns and per != "file":  # voices are apart from those of all others
             people = {tuple(sorted({turn.person for turn in s.turns})) for s in said.values()}
-            found["cast"] = hashlib.sha256(repr(sorted(people)).encode("utf-8")).hexdigest()[:4]
-        return found
+        about = repr((sorted(self.told.items()), self.people, self.texts, sorted(people)))
+        plain = not (self.turns or self.redact or self.texts)
+        return {} if plain else {"asked": _mark(about)}  # names stay out of OUT
 
     def read(
         self, source: Path, audio: Sequence[Path], *, alone: bool = False
@@ -88,14 +92,16 @@ class Wishes:
             folder = self._folder(self.redact, source)
             spans = turns.find(folder, audio, turns.KINDS)
             known = {file for files in spans.values() for file in files}
+            stems = {file.with_suffix("") for file in known}
             whole = "*" if self.redact != BESIDE else f"*.{REDACT}.*"
             if alone and not known:
                 raise UserError(f"{folder}: has nothing that must not be heard in {audio[0]}")
             for file in () if alone else sorted({*folder.rglob(whole)} - known):
-                if file.suffix.lower() in turns.KINDS and not file.name.startswith("."):
+                ours = file.suffix.lower() in turns.KINDS or file.with_suffix("") not in stems
+                if ours and file.is_file() and not file.name.startswith("."):
                     raise UserError(
-                        f"{file}: says what must not be heard, but {source} has no recording of "
-                        "this name; put the name right, or take it away"
+                        f"{file}: is of a kind that is not read, or {source} has no recording of "
+                        "this name; put it right, or take it away: what it says would be heard"
                     )
         found = dict[Path, Scene]()
         for path in audio:
@@ -103,11 +109,15 @@ class Wishes:
                 files = [
                     file for file in said.get(path, []) if not file.stem.endswith(f".{REDACT}")
                 ]
-                scene = Scene(_agreed(files), self._spans(spans.get(path, [])), by=self.by)
+                agreed, untimed = _agreed(files)
+                scene = Scene(agreed, self._spans(spans.get(path, [])), by=self.by)
                 people = {turn.person for turn in scene.turns} - {""}
                 kept = people - self.protect if self.protect else people & self.keep
-                unsure = kept and self.each and not all(turn.channel for turn in scene.turns)
-                why = f"{source / path}: {_WHERE}" if unsure else ""
+                why = ""
+                if kept and self.each and not all(turn.channel for turn in scene.turns):
+                    why = f"{source / path}: {_WHERE}"
+                if kept and untimed - kept:
+                    why = f"{files[0]}: {_WHEN.format(min(untimed - kept) or 'somebody')}"
                 found[path] = replace(scene, kept=frozenset(kept), fault=why)
             except UserError as error:
                 found[path] = Scene(fault=str(error))
@@ -126,7 +136,7 @@ class Wishes:
     def _spans(self, files: Iterable[Path]) -> tuple[Turn, ...]:
         found = list[Turn]()
         for file in files:
-            if file.suffix.lower() in (".rttm", ".cha"):
+            if file.suffix.lower() == ".rttm":
                 continue
             table = file.suffix.lower() in _TABLES
             if table and self.redact == BESIDE and not file.stem.endswith(f".{REDACT}"):
@@ -135,21 +145,24 @@ class Wishes:
         return tuple(sorted(found))
 
 
-def _agreed(files: Sequence[Path]) -> tuple[Turn, ...]:
-    """Turns that files of one recording say; UserError where they say different ones."""
+def _agreed(files: Sequence[Path]) -> tuple[tuple[Turn, ...], set[str]]:
+    """Turns that files of one recording say, and who else speaks at times that they do not say;
+    UserError where they say different turns."""
     kinds = list(turns.KINDS)  # RTTM first, which has channels
     order = sorted(files, key=lambda file: kinds.index(file.suffix.lower()))
-    found = [(file, turns.read_turns(file)) for file in order]
+    read = [(file, turns.read_turns(file)) for file in order]
+    untimed = {turn.person for _, own in read for turn in own if turn.end == turns.NEVER}
+    found = [(file, [turn for turn in own if turn.end < turns.NEVER]) for file, own in read]
     found = [(file, own) for file, own in found if any(turn.person for turn in own)]
     for file, own in found[1:]:
         same = len(own) == len(found[0][1]) and all(
             abs(a.begin - b.begin) <= _ALIKE and abs(a.end - b.end) <= _ALIKE
-            and a.person.replace(" ", "_") == b.person.replace(" ", "_")
+            and a.person == b.person
             for a, b in zip(own, found[0][1], strict=True)
         )  # fmt: skip
         if not same:
             raise UserError(f"{file}: says other turns than {found[0][0]}; take one of them away")
-    return tuple(found[0][1]) if found else ()
+    return tuple(found[0][1]) if found else (), untimed
 
 
 def find_turns(
@@ -162,7 +175,7 @@ def find_turns(
     for stem in (stem for stem, n in stems.items() if n > 1):
         raise UserError(f"{source / stem}: two recordings have this name; rename one")
     for path, scene in said.items():
-        own = replace(scene, turns=_agreed(known[path]))
+        own = replace(scene, turns=_agreed(known[path])[0])
         n, at = len({turn.person for turn in own.turns}), (source / path).stat().st_mtime
         if min((x.stat().st_mtime for x in known[path]), default=-1) < at or asked.people not in (
             None, n
@@ -185,7 +198,7 @@ def find_turns(
         with replacing(target.with_suffix(".TextGrid")) as beside:
             given = [(name, own, False) for name, own in tiers.items()]
             turns.write_textgrid(beside, given, heard.seconds)
-        yield path, replace(said[path], turns=_agreed([target]), sure=heard.sure)
+        yield path, replace(said[path], turns=_agreed([target])[0], sure=heard.sure)
 
 
 def _hear(path: Path, each: bool, n: int | None, tick: Tick) -> Heard:
@@ -205,11 +218,18 @@ def labels_of(text: str | None) -> frozenset[str]:
     return frozenset(filter(None, map(turns.label, (text or "").split(","))))
 
 
-def digest_of(scene: Scene, salt: str) -> str:
-    """Mark of what is said of a recording, enough to notice another; empty where nothing is."""
-    if not (scene.turns or scene.spans):
+def digest_of(scene: Scene, salt: str, texts: Sequence[Path], *, found: bool) -> str:
+    """Mark of what is said of a recording, and of its texts, enough to notice others; empty where
+    nothing is. found: whether turns are those that are heard, which do not count."""
+    said = () if found else scene.turns
+    read = [digest_and_mark(file)[0] for file in texts]
+    if not (said or scene.spans or read or scene.fault):
         return ""
-    said = repr((salt, scene.turns, scene.spans, sorted(scene.kept), scene.by))
+    about = (salt, said, scene.spans, sorted(scene.kept), scene.by, read, scene.fault)
+    return _mark(repr(about))
+
+
+def _mark(said: str) -> str:
     return hashlib.sha256(said.encode("utf-8", "surrogateescape")).hexdigest()[:4]
 
 
@@ -252,8 +272,8 @@ class Texts:
             own = names[path] = all_names if shared else {}
 
             def note(turn: Turn, own: dict[str, str] = own) -> Turn:
-                if turn.person and turn.person.lower() != REDACT:
-                    own.setdefault(turns.label(turn.person), f"P{len(own) + 1}")
+                if turn.person not in ("", REDACT):
+                    own.setdefault(turn.person, f"P{len(own) + 1}")
                 return turn
 
             for turn in scenes[path].turns:
@@ -265,9 +285,15 @@ class Texts:
                     lost[file] = str(error)
         return cls(found, names, lost)
 
+    def remove(self, path: Path, target: Path) -> None:
+        """Remove the copies beside a protected version that is not made again."""
+        for file in self.files[path]:
+            target.with_suffix(file.suffix).unlink(missing_ok=True)
+
     def copy(self, path: Path, target: Path, scene: Scene, at: Callable[[float], float]) -> None:
         """Write the texts of a recording beside its protected version; at: second of this at which
         is heard what the recording says then."""
+        self.remove(path, target)
         for file in (file for file in self.files[path] if file not in self.lost):
             change = _Change(self.names[path], scene.spans, at)
             try:
@@ -289,19 +315,24 @@ class _Change:
             x if x == turns.NEVER else max(0.0, self.at(x)) for x in (turn.begin, turn.end)
         )
         new = turn._replace(begin=begin, end=end)
-        if turn.person.lower() == REDACT:
+        if turn.person == REDACT:
             return new
-        words = turns.NAMED.sub("[name]", turn.words)
+        words = normalize("NFC", turns.unnamed(turn.words))
+        marked = turns.NAMED.search(turn.words)
         for span in self.spans:
-            own = words != turn.words and (span.begin, span.end) == (turn.begin, turn.end)
+            own = marked and span == Turn(turn.begin, turn.end, REDACT, "name")
             near = span.begin - REDACTED < turn.end and turn.begin < span.end + REDACTED
             if not own and (near or turn.end == turns.NEVER) and words:
                 words = f"[{span.words}]"
                 break
-        for label, name in self.names.items():
-            if len(label) > 2:
-                words = re.sub(rf"(?<!\w){re.escape(label)}(?!\w)", name, words)
-        return new._replace(person=self.names.get(turns.label(turn.person), ""), words=words)
+        # The longest first; in any case, unless they are as short as many words.
+        known = sorted((name for name in self.names if len(name) > 1), key=len, reverse=True)
+        form = [(re.escape(name).replace(r"\ ", r"[\s_]+"), len(name) > 2) for name in known]
+        if any_of := "|".join(name if long else f"(?-i:{name})" for name, long in form):
+            by = {name.casefold(): new for name, new in self.names.items()}
+            whole = re.compile(rf"(?<!\w)(?:{any_of})(?!\w)", re.I)
+            words = whole.sub(lambda found: by[turns.label(found[0]).casefold()], words)
+        return new._replace(person=self.names.get(turn.person, ""), words=words)
 
 
 def left_out(source: Path, audio: Sequence[Path]) -> dict[Path, str]:

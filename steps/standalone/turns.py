@@ -27,7 +27,9 @@ class Turn(NamedTuple):
 
 NEVER = math.inf
 REDACT = "redact"  # name of a tier, in any case
-NAMED = re.compile(r"<name>(.*?)</name>", re.S | re.I)
+_REDACTS = re.compile(rf"{REDACT}\W?\d*", re.I)  # also of a second tier of this name
+NAMED = re.compile(r"<name\b[^>]*>(.*?)</name\s*>", re.S | re.I)
+_MARK = re.compile(r"</?name\b", re.I)
 Change = Callable[[Turn], Turn]
 """What becomes of a turn where a file is written anew."""
 
@@ -166,7 +168,7 @@ def _eaf(path: Path, change: Change, target: Target | None) -> None:
             while at in above:
                 at = above[at]
             begin, end = times.get(at, (NEVER, NEVER))
-            who = REDACT if tier.lower() == REDACT else person(tier)
+            who = tier if _REDACTS.fullmatch(label(tier)) else person(tier)
             words = (value.text or "") if value is not None else ""
             new = change(Turn(begin if end < NEVER else NEVER, end, who, words))
             if value is not None:
@@ -195,10 +197,14 @@ def _eaf(path: Path, change: Change, target: Target | None) -> None:
     tree.write(target.path, "UTF-8", xml_declaration=True)
 
 
-# A person of a subtitle: <v NAME>, or NAME: at the begin of a line, with a dash in a dialogue.
+# A person of a subtitle: <v NAME>, or NAME: at the begin of a line, behind dashes and changes of
+# the font; of at most five words, of which short ones may end with a dot (Dr.).
+# Behind another dash, and behind </v>, somebody speaks who is not named.
 _SPEAKER = re.compile(
-    r"<v(?:\.[^ >]*)? ([^>]+)>|^(?:- ?)?([^\W\d][^:.,;!?<>{}\n]{0,30}):[ \t]", re.M
-)
+    r"<v(?:\.[^ >]*)? ([^>]+)>|^(?:\{[^}\n]*\}|<(?!/?name\b|v\b)[^>\n]*>|[->–—\s])*"
+    r"((?=[^\W\d])(?:[^\s:.,;!?<>{}]+(?:[ \t]+|(?=:))|\w{1,4}\.[ \t]*){1,5}):(?=[\s{<]\s*\S)\s*"
+    r"|^[-–—](?=\s*\S)|</v>(?!\s*(?:<v\b|\Z))", re.M
+)  # fmt: skip
 
 
 def _subtitles(path: Path, change: Change, target: Target | None) -> None:
@@ -210,14 +216,15 @@ def _subtitles(path: Path, change: Change, target: Target | None) -> None:
             str(path), "utf-8-sig", format_=kind, keep_unknown_html_tags=True
         )
     for cue in file:
-        text = cue.text.replace("\\N", "\n").replace("</v>", "")
+        text = cue.text.replace("\\N", "\n")
         begin, end = cue.start / 1000, cue.end / 1000
         marks = [*_SPEAKER.finditer(text)]
         heads = [(0, 0, "")] * (not marks or marks[0].start() > 0)
-        heads += [(m.start(), m.end(), (m[1] or m[2]).strip()) for m in marks]
+        heads += [(m.start(), m.end(), found.strip()) if (found := m[1] or m[2]) else
+                  (m.start(), m.start(), "") for m in marks]  # fmt: skip
         said = list[str]()
         for (_, start, who), (stop, *_) in zip(heads, [*heads[1:], (len(text),)], strict=True):
-            new = change(Turn(begin, end, who, text[start:stop].strip()))
+            new = change(Turn(begin, end, who, text[start:stop].replace("</v>", "").strip()))
             form = ("<v {}>{}" if kind == "vtt" else "{}: {}") if who else "{}{}"
             said.append(form.format(new.person, new.words))
             cue.start, cue.end = round(1000 * new.begin), round(1000 * new.end)
@@ -238,15 +245,14 @@ def _chat(path: Path, change: Change, target: Target | None) -> None:
         if not block.startswith("*"):
             made += [block] if head.strip("@:") in _KEPT else []
             continue
-        words, *others = words.split("\n")  # dependent tiers
-        at = _BULLET.search(words)
-        begin, end = (int(at[1]) / 1000, int(at[2]) / 1000) if at else (NEVER, NEVER)
+        words = words.split("\n")[0]  # without dependent tiers, which comment on people
+        times = [int(x) / 1000 for at in _BULLET.finditer(words) for x in at.groups()]
+        begin, end = min(times, default=NEVER), max(times, default=NEVER)
         said = _BULLET.sub("", words).strip()
         new = change(Turn(begin, end, head[1:].rstrip(":"), said))
         people[new.person] = ""
         mark = f" \x15{1000 * new.begin:.0f}_{1000 * new.end:.0f}\x15" if new.end < NEVER else ""
         made.append(f"*{new.person}:\t{new.words}{mark}")
-        made += others if new.words == said else []
     who = [f"@Participants:\t{', '.join(f'{x} Unidentified' for x in people)}"]
     who += [f"@ID:\tund|corpus|{x}|||||Unidentified|||" for x in people]
     place = 1 + max((n for n, line in enumerate(made) if line.startswith("@") and
@@ -264,15 +270,21 @@ TEXTS = (".srt", ".vtt", ".textgrid", ".eaf", ".cha", ".rttm")  # of words, or o
 
 
 def visit(path: Path, change: Change, target: Target | None = None) -> None:
-    """Call a function with every turn of a file, and write the file with what that returns, if a
-    target is given. UserError for a file that is not of its kind."""
+    """Call a function with every turn of a file, whose person is a `label` or REDACT, and write the
+    file with what that returns, if a target is given. UserError for a file that is not of its
+    kind."""
     kind = path.suffix.lower()
+
+    def whole(turn: Turn) -> Turn:
+        who = label(turn.person)
+        return change(turn._replace(person=REDACT if _REDACTS.fullmatch(who) else who))
+
     try:
         if target is None:
-            KINDS[kind](path, change, None)
+            KINDS[kind](path, whole, None)
             return
         with replacing(target.path) as beside:
-            KINDS[kind](path, change, target._replace(path=beside))
+            KINDS[kind](path, whole, target._replace(path=beside))
     except UserError:
         raise
     except Exception as error:  # of classes that libraries do not name
@@ -284,18 +296,26 @@ def visit(path: Path, change: Change, target: Target | None = None) -> None:
 
 
 def label(person: str) -> str:
-    """Name of a person, however it was written."""
-    return " ".join(same_name(person).split())
+    """Name of a person, however it was written: RTTM has `_` for blanks."""
+    return " ".join(same_name(person).replace("_", " ").split())
+
+
+def unnamed(words: str) -> str:
+    """Words without what is marked as a name; nothing of them where a mark lacks its end."""
+    left = NAMED.sub("[name]", words)
+    return "[name]" if _MARK.search(left) else left
 
 
 def read_turns(path: Path) -> list[Turn]:
-    """Turns of people in a file, in order; without those that last no time, or have no words where
-    the file has words. UserError for a file that is not of its kind."""
+    """Turns of people in a file, in order, without those that last no time; where a file says no
+    time, or an end before the begin, both are NEVER. UserError for a file that is not of its
+    kind."""
     found = list[Turn]()
 
     def note(turn: Turn) -> Turn:
-        if turn.person.lower() != REDACT and turn.begin < turn.end < NEVER:
-            found.append(turn._replace(person=label(turn.person)))
+        if turn.person != REDACT and (turn.begin != turn.end or turn.end == NEVER):
+            known = turn.begin < turn.end < NEVER
+            found.append(turn if known else turn._replace(begin=NEVER, end=NEVER))
         return turn
 
     visit(path, note)
@@ -311,12 +331,12 @@ def read_spans(path: Path, table: bool) -> list[Turn]:
         if not turn.end:  # of a tier as a whole
             return turn
         kind = turn.person if table else turn.words
-        if table or turn.person.lower() == REDACT:
+        if table or turn.person == REDACT:
             found.append(Turn(turn.begin, turn.end, REDACT, kind.strip() or "span"))
+        elif _MARK.search(NAMED.sub("", turn.words)):
+            raise UserError(f"{path}: <name> without </name> at {turn.begin:g} s; put it there")
         elif NAMED.search(turn.words):
             found.append(Turn(turn.begin, turn.end, REDACT, "name"))
-        elif "<name>" in turn.words.lower():
-            raise UserError(f"{path}: <name> without </name> at {turn.begin:g} s; put it there")
         if found and not found[-1].begin < found[-1].end < NEVER:
             raise UserError(
                 f"{path}: a span at {turn.begin:g} s ends where it begins, or has no time"
