@@ -252,8 +252,8 @@ def value_of(rows: list[dict[str, str]], *where: str) -> str:
 
 
 def test_pictures_of_one_evaluator_share_their_axes() -> None:
-    """Zoo plots of two systems looked alike, whatever their scores were."""
-    similar = []
+    """Histograms and zoo plots of two systems looked alike, whatever their scores were."""
+    similar, attacks = [], []
     for system, size in (("a", 1.0), ("b", 50.0)):
         where = {"system": system, "split": "t_f", "evaluator": "e", "attacker": "ignorant"}
         entry = {"where": where, "speakers": ["x", "y", "z"]}
@@ -261,11 +261,15 @@ def test_pictures_of_one_evaluator_share_their_axes() -> None:
             points = size * np.arange(6.0).reshape(3, 2)
             entry |= {f"sim_{s}": np.eye(3).tolist(), f"zoo_{s}": points.tolist()}
         similar.append(entry)
-    results = Results(Path(), pictures={"similarity": similar})
+        bins = {"edges": [0.0, size], "mated": [1.0], "non_mated": [1.0], "linkability": [0.0]}
+        attacks.append({"where": where, "ece": [], "histogram": bins})
+    results = Results(Path(), pictures={"similarity": similar, "attacks": attacks})
     entries = results.entries("similarity", "e")
     made: list[Any] = [pictures.similarity(results, entry).canvas.axes for entry in entries]
     (_, zoo_a, *_), (_, zoo_b, *_) = made
     assert zoo_a.get_xlim() == zoo_b.get_xlim() and zoo_a.get_ylim() == zoo_b.get_ylim()
+    rows = pictures.ridge(results, "e", "t_f")
+    assert rows is not None and len(rows.canvas.axes[0].get_yticks()) == 2
 
 
 class TestCurves:
@@ -284,6 +288,18 @@ class TestCurves:
         assert np.trapezoid(gap, pi) == pytest.approx(figures["d_ece"], abs=5e-4)
         assert np.trapezoid(prior["prior"], pi) == pytest.approx(D_ECE_MAX, abs=2e-3)
         assert found["ece"][80] == pytest.approx(figures["cllr_min"])  # type: ignore[index]
+
+    def test_the_histogram_is_that_of_linkability(self) -> None:
+        found = attack(self.target, self.score)["histogram"]
+        figures = prepare(self.score, self.target).figures()
+        assert isinstance(found, dict) and figures is not None
+        assert len(found["edges"]) == 9
+        assert sum(found["mated"]) == pytest.approx(1)
+        mean = np.dot(found["mated"], found["linkability"])
+        assert mean == pytest.approx(figures["linkability_mean"])
+
+    def test_few_mated_scores_have_no_histogram(self) -> None:
+        assert attack(self.target[70:], self.score[70:])["histogram"] is None
 
 
 @pytest.mark.slow
@@ -415,7 +431,7 @@ class TestPage:
         kinds = {name.split("_")[0] for name in pictures}
         assert kinds == {
             *("deid-gvd", "recordings", "eer-by-attacker", "similarity", "ece"),
-            *("cmc", "people", "actual"),
+            *("ridge", "cmc", "people", "actual"),
         }
         pdfs = {path.stem: path.read_bytes() for path in (report / "figures").iterdir()}
         assert set(pdfs) == set(pictures)

@@ -21,7 +21,7 @@ from local.report import page as pages
 from local.report.frame import Results, load_results
 from local.report.gather import shorten
 from local.report.page import Players
-from local.report.pictures import draw_all
+from local.report.pictures import draw_all, draw_utility
 from local.report.select import lines, pooled
 from tests.browser import check_page, opened, unfold
 from tests.report_rows import (
@@ -257,6 +257,20 @@ def test_targets_have_their_radar(tmp_path: Path) -> None:
     assert "s0 stays most linkable over all targets (mean 0.90), s5 least (0.40)" in each.alt
     assert "3 badly protected: 0.80 (original speech 0.95); 3 well protected: 0.50" in groups.alt
     assert [s.title for s in draw_all(results, "e", tmp_path)][-1] == "Linkability by target voice"
+
+
+def test_words_by_target(tmp_path: Path) -> None:
+    """Paper 001, Fig. 5."""
+    made = constant_targets(3)
+    for n, system in enumerate(("original", "const_00", "const_01", "const_02")):
+        made.row(("asr", "t_f", system, "utility"), "A", "wer", 0.04 + 0.02 * n)
+    (picture,) = draw_utility(of_rows(made.figures), tmp_path).pictures
+    assert picture.title == "Word error rate by target voice, const_NN, t_f"
+    assert (
+        "best at const_00 (6.0 %), worst at const_02 (10.0 %); original speech 4.0 %."
+        in picture.alt
+    )
+    assert draw_utility(of_rows(made.figures[:-1]), None).pictures == []
 
 
 def test_many_series_can_be_told_apart() -> None:

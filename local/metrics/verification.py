@@ -551,8 +551,11 @@ def calibration(
     return report
 
 
-# ---- Curves behind the figures, for pictures, small enough to keep with the results: ECE profiles
-# (Noé et al. 2022, Eq. 11 and 12, Fig. 7 and 10), by the same functions as the single figures.
+# ---- Curves behind the figures, for pictures of scores, small enough to keep with the results.
+#
+# ECE profiles (Noé et al. 2022, Eq. 11 and 12, Fig. 7 and 10), score histograms with the local
+# linkability (Champion et al. 2021, section 3.2). Everything rests on the same functions as the
+# single figures.
 
 LOG_ODDS = np.linspace(-8.0, 8.0, 161)  # natural log-odds of the prior at which profiles are given
 
@@ -571,12 +574,23 @@ def prior_profile() -> dict[str, Curve]:
 
 def attack(target: Bool, score: Float64) -> dict[str, object]:
     """Oracle-calibrated ECE profile of a trial list, that of its scores as LLR (Noé et al. 2022,
-    Fig. 7).
+    Fig. 7), and its score histogram.
 
-    target, score: (n_trials,), both classes present.
+    target, score: (n_trials,), both classes present. The histogram has the bins of `linkability`:
+    share of mated and of non-mated scores by bin, and D↔; None below 20 mated scores.
     """
-    y, best = target.astype(np.float64), detection.pav(*detection.rank(score, target).counts())
+    y, ranking, histogram = target.astype(np.float64), detection.rank(score, target), None
+    best = detection.pav(*ranking.counts())
+    if bins := detection.histograms(ranking):
+        low, high = ranking.score[0], ranking.score[-1]
+        histogram = {
+            "edges": np.linspace(low, high, len(bins.mated) + 1).tolist(),
+            "mated": (bins.mated / bins.mated.sum()).tolist(),
+            "non_mated": (bins.non_mated / bins.non_mated.sum()).tolist(),
+            "linkability": detection.local_linkability(bins).tolist(),
+        }
     return {
         "ece": _profile(best.llr, best.t, best.n),
         "ece_actual": _profile(score, y, 1.0 - y),
+        "histogram": histogram,
     }

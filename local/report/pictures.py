@@ -7,7 +7,7 @@ templates/sentences.jinja.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ from local.metrics.similarity import dominance_of_rows
 from local.protocols.attackers import CONTROLS
 from local.report import draw, frame, select
 from local.report.draw import Drawing, Picture, dot
-from local.report.frame import SETTINGS, Entry, Results, Value, attacker, number, where
+from local.report.frame import SETTINGS, UTILITY, Entry, Results, Value, attacker, number, where
 from local.report.select import Trade, fold
 from utils.arrays import Float64
 
@@ -157,6 +157,35 @@ def trade_off(trade: Trade, systems: Sequence[str]) -> Found:
     title = f"Privacy against {frame.USES[m.name]}, {trade.split}, {trade.recogniser}"
     name = draw.slug("privacy", trade.metric, trade.recogniser, trade.split)
     return Drawing(canvas, name, title, trade.finding())
+
+
+def by_target(results: Results, metric: str, by: str, split: str, series: str) -> Found:
+    """Utility at each constant target voice, with that of original speech (001, Fig. 5).
+
+    series: of results.target_series.
+    """
+    targets = results.target_series()[series]
+    values = {t: results.value(by, split, t, "", metric, UTILITY) or frame.NOTHING for t in targets}
+    found = {target: value for target, value in values.items() if value.defined}
+    if len(found) < 3:
+        return None
+    m, (first, *_, last) = frame.MEASURES[metric], found
+    canvas, axes = empty("by_target", f"{split}, {by}", x=f"target voice, {first} to {last}",
+                        y=m.heading)  # fmt: skip
+    before = results.value(by, split, "original", "", metric, UTILITY)
+    if before is not None:
+        axes.axhline(m.scale * before.value, color=draw.INK, ls=":", label="original speech")
+    for i, value in enumerate(found.values(), 1):
+        label = "protected speech" if i == 1 else None
+        dot(axes, i, value, (1, m.scale), markersize=4, label=label, **draw.look(0))
+    draw.legend(canvas)
+    ordered = sorted(found, key=lambda t: found[t].value, reverse=m.better < 0)
+    worst, *_, best = [(target, m.say(found[target].value)) for target in ordered]
+    return made(
+        canvas, "by_target", [metric, by, split, series], name=frame.USES[metric].capitalize(),
+        by=by, split=split, series=series, n=len(found), best=best, worst=worst,
+        before=before and m.say(before.value),
+    )  # fmt: skip
 
 
 # Voice similarity.
@@ -326,6 +355,35 @@ def actual(entry: Entry, prior: Entry) -> Found:
     )  # fmt: skip
 
 
+def ridge(results: Results, evaluator: str, split: str) -> Found:
+    """Shares of target and nontarget scores by bin, and the local linkability: a row an attack."""
+    found = [e for e in results.entries("attacks", evaluator)
+             if e["histogram"] is not None and e["where"]["split"] == split]  # fmt: skip
+    if not found:
+        return None
+    canvas, axes = empty("ridge", split, height=1.3 + 0.45 * len(found))
+    said = []
+    for k, entry in enumerate(found):
+        of, bins = entry["where"], entry["histogram"]
+        edges, d, base = bins["edges"], bins["linkability"], len(found) - 1 - k
+        highest = max(bins[side].max() for side in ("mated", "non_mated"))
+        for index, side in ((5, "non_mated"), (1, "mated")):
+            share, colour = base + 0.85 * bins[side] / highest, draw.colour(index)
+            axes.stairs(share, edges, baseline=base, fill=True, alpha=0.35, color=colour)
+            axes.stairs(share, edges, baseline=base, color=colour, linewidth=0.8)
+        axes.stairs(base + 0.85 * d, edges, baseline=None, color=draw.INK, linewidth=1.1)
+        at = (evaluator, split, of["system"], of["attacker"])
+        d_sys = results.value(*at, "linkability") or frame.NOTHING
+        said.append((of["system"], of["attacker"], d_sys, bins["mated"][d > 0.9].sum()))
+    rows = [f"{draw.label(system, _NARROW)}\n{attacker(who)}" for system, who, *_ in said]
+    axes.set_yticks([len(found) - 0.6 - k for k in range(len(found))], rows, fontsize=draw.SMALL)
+    for index, text in ((5, "different speakers"), (1, "same speaker")):
+        axes.plot([], [], linewidth=4, alpha=0.5, color=draw.colour(index), label=text)
+    axes.plot([], [], color=draw.INK, label="local linkability D↔ (0 to 1)")
+    draw.legend(canvas)
+    return made(canvas, "ridge", [evaluator, split], split=split, said=said)
+
+
 # Identity search.
 
 
@@ -441,10 +499,15 @@ def drawn(title: str, made: Iterable[Found], folder: Path | None) -> Section:
 
 
 def draw_utility(results: Results, folder: Path | None) -> Section:
-    """Privacy against utility, a picture a split and measure."""
-    systems = results.systems()
-    made = (trade_off(trade, systems) for trade in select.trades(results.metrics))
-    return drawn("Utility", made, folder)
+    """Privacy against utility, a picture a split and measure, and utility by target."""
+    useful = where(results.metrics, family=UTILITY, metric=frame.UTILITY_MEASURES)
+    measured = useful.drop_duplicates(["metric", "evaluator", "split"]).itertuples()
+    trades = (trade_off(trade, results.systems()) for trade in select.trades(results.metrics))
+    targets = (
+        by_target(results, f.metric, f.evaluator, f.split, series)
+        for f, series in product(measured, results.target_series())
+    )
+    return drawn("Utility", chain(trades, targets), folder)
 
 
 def draw_all(results: Results, evaluator: str, folder: Path | None) -> list[Section]:
@@ -465,6 +528,7 @@ def draw_all(results: Results, evaluator: str, folder: Path | None) -> list[Sect
         "Calibration by the attacker": (
             actual(e, results.prior) for e in results.entries("attacks", evaluator)
         ),
+        "Scores and local linkability": (ridge(*of, split) for split in splits),
         "Identity search": (cmc(*of, split) for split in splits),
     }
     if results.targets():
