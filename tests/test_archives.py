@@ -66,11 +66,18 @@ def test_text_vectors_of_whole_numbers_and_nan_are_read():
     refuses(r"t\.ark: b: .*not a finite number", read_vectors, "t.ark")
 
 
-def test_ranges_are_refused():
-    kaldiio.save_ark("m.ark", {"x": np.ones((4, 3))}, scp="m.scp")
+def test_ranges_include_their_last_row():
+    matrix = np.arange(12.0).reshape(4, 3)
+    kaldiio.save_ark("m.ark", {"x": matrix}, scp="m.scp")
     name = Path("m.scp").read_text().split()[1]
-    Path("r.scp").write_text(f"r {name}[1:2]\n")
-    refuses(r"r\.scp: r: m\.ark:2\[1:2\]: cannot be read", ObjectReader("r.scp").matrix, "r")
+    Path("r.scp").write_text(f"r {name}[1:2]\nc {name}[:,0:1]\nrc {name}[0:3,2:2]\n")
+    read = ObjectReader("r.scp")
+    np.testing.assert_array_equal(read.matrix("r"), matrix[1:3])
+    np.testing.assert_array_equal(read.matrix("c"), matrix[:, :2])
+    np.testing.assert_array_equal(read.matrix("rc"), matrix[:, 2:])
+    Path("r.scp").write_text(f"r {name}[1:4]\n")
+    message = r"r\.scp: r: the range \[1:4\] does not fit a 4 x 3 matrix"
+    refuses(message, ObjectReader("r.scp").matrix, "r")
 
 
 def test_num_utts_ark_of_small_counts_is_read_as_a_table():
