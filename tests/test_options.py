@@ -32,6 +32,7 @@ KINDS = {
     "--generator": 3,  # one that is used; whose pseudo-speakers are exported; those compared
     "--model": 2,
     "--no-audio": 2,
+    "--turns": 2,  # given or found; of evidence, given ones
     "--pairs": 2,
     "--pool": 2,  # x-vectors; voices
     "--groups": 2,

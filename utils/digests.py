@@ -105,7 +105,6 @@ def _remembered(kind: str, found: os.stat_result, compute: Callable[[], str]) ->
     digest = memory.get(key, signature)
     if digest is None:
         before = time.time()
-
         digest = compute()
         if max(found.st_ctime, found.st_mtime) < before - SETTLED:
             memory.put(key, signature, digest)
@@ -123,12 +122,12 @@ def digest_file(path: str | Path) -> str:
         return "not a file"
     if str(path).endswith((".yaml", ".yml")):
         return _remembered("yaml ", found, lambda: _read_yaml(path))
+    return _remembered("", found, lambda: _read_file(path))
 
-    def read() -> str:
-        with Path(path).open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
 
-    return _remembered("", found, read)
+def _read_file(path: str | Path) -> str:
+    with Path(path).open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def remembered(kind: str, path: Path, compute: Callable[[], str]) -> str:

@@ -147,7 +147,7 @@ def name_processes(pids: Collection[int]) -> str:
 
 def lock(fd: int, seconds: float = 0, kind: int = fcntl.LOCK_EX) -> bool:
     """Lock an open file; the kernel frees it when the last process that inherited it has ended.
-    kind: LOCK_SH where others may have it, too.
+    kind: LOCK_SH where others may have it as well.
 
     Returns False where another has it, after at most some seconds. Raises OSError where the file
     system has no locks.

@@ -273,7 +273,7 @@ def next_array(numbers: Sequence[int], size: int, largest: int) -> tuple[int, li
 
 
 def show(words: Sequence[str]) -> str:
-    """What would be submitted for the words of a launcher: the command of sbatch, with the number
+    """Submission for the words of a launcher: the command of sbatch, with the number
     of jobs, memory and partition as far as they are asked for, and the script."""
     request = launching.parse_request(words, None, CONFIG)
     submit = read_slurm_config(request.options.get("config", CONFIG)).submit_words(request.options)

@@ -94,7 +94,7 @@ def union(stretches: Iterable[tuple[T, T]]) -> list[tuple[T, T]]:
 
 
 def without(stretches: Iterable[tuple[T, T]], others: Iterable[tuple[T, T]]) -> list[tuple[T, T]]:
-    """What is left of stretches outside of others."""
+    """Parts of stretches outside of others."""
     left = list(stretches)
     for begin, end in others:
         parts = [part for a, b in left for part in ((a, min(b, begin)), (max(a, end), b))]
@@ -226,7 +226,7 @@ def in_order(parts: Iterable["Part"], spans: Sequence[Span]) -> list[tuple[Span,
 
 
 class Part(NamedTuple):
-    """What a person says in a channel: its place in the output, its number in the file (None: the
+    """Speech of a person in a channel: its place in the output, its number in the file (None: the
     mix), the person (None: in the clear), and stretches of samples."""
 
     column: int
@@ -237,7 +237,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Scene:
-    """What is known of a recording before it is protected: turns, spans that must not be heard, and
+    """Knowledge of a recording before it is protected: turns, spans that must not be heard, and
     people who stay in the clear. voices: names of pseudo-speakers by person. by: `tone` or
     `silence`, for spans. fault: why nothing may be written of it. sure: share of the speech that is
     clearly of one of the people, where they were found."""
@@ -312,7 +312,7 @@ _TRIES = 64
 
 
 def draw_voices(anonymiser: Anonymiser, together: Sequence[Sequence[str]]) -> dict[str, str]:
-    """Names to draw the voices of people by, of whom each group is heard together: of _TRIES draws
+    """Names to draw the voices of people by, where each group is heard together: of _TRIES draws
     the first that is from all voices of their groups at least as far as people are, or the
     farthest."""
     beside = dict[str, set[str]]()

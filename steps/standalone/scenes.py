@@ -1,4 +1,4 @@
-"""What users say of their recordings before these are protected: turns, spans, people's labels; and
+"""Statements of users on their recordings before these are protected: turns, spans, people's labels; and
 the texts beside them, copied without names."""
 
 import hashlib
@@ -63,7 +63,7 @@ class Wishes:
 
     @property
     def told(self) -> dict[str, object]:
-        """What the account says of the options."""
+        """Words of the account on the options."""
         kept = ", ".join(sorted(self.keep)), ", ".join(sorted(self.protect))
         return {
             "turns": self.turns and (AUTO if self.turns == AUTO else "given"),
@@ -71,7 +71,7 @@ class Wishes:
         }  # fmt: skip
 
     def settings(self, said: Mapping[Path, Scene], per: str) -> dict[str, object]:
-        """What two runs must share, beside what is said of each recording."""
+        """Settings that two runs must share, beside those of each recording."""
         people = set[tuple[str, ...]]()
         if self.turns and per != "file":  # voices are apart from those of all others
             people = {tuple(sorted({turn.person for turn in s.turns})) for s in said.values()}
@@ -82,7 +82,7 @@ class Wishes:
     def read(
         self, source: Path, audio: Sequence[Path], *, alone: bool = False
     ) -> dict[Path, Scene]:
-        """What files say of recordings. alone: others of the folder are not protected now.
+        """Statements of files on recordings. alone: others of the folder are not protected now.
         UserError for spans of no recording, none of one that is alone, and a label of nobody."""
         said, spans = dict[Path, list[Path]](), dict[Path, list[Path]]()
         if self.turns not in (None, AUTO):

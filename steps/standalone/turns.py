@@ -31,7 +31,7 @@ _REDACTS = re.compile(rf"{REDACT}\W?\d*", re.I)  # also of a second tier of this
 NAMED = re.compile(r"<name\b[^>]*>(.*?)</name\s*>", re.S | re.I)
 _MARK = re.compile(r"</?name\b", re.I)
 Change = Callable[[Turn], Turn]
-"""What becomes of a turn where a file is written anew."""
+"""Fate of a turn where a file is written anew."""
 
 
 class Target(NamedTuple):
