@@ -1,4 +1,4 @@
-"""Statements of users on their recordings before these are protected: turns, spans, people's labels; and
+"""Statements of users on recordings before these are protected: turns, spans, labels of people; and
 the texts beside them, copied without names."""
 
 import hashlib
