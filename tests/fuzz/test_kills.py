@@ -83,7 +83,7 @@ class Folder:
         return {
             str(p.relative_to(self.path)): hashlib.sha256(p.read_bytes()).hexdigest()
             for p in sorted(shown)
-            if p.name != "cmdline.log"
+            if p.name not in ("cmdline.log", "steps.log")
         }
 
     def living(self) -> dict[int, str]:
