@@ -39,6 +39,7 @@ class EvidenceOptions(TypedDict, total=False):
     per: Literal["file", "folder", "speaker"]
     speakers: str | Path
     key_file: str | Path
+    turns: str | Path
     nj: int
 
 
@@ -51,6 +52,13 @@ class ProtectOptions(EvidenceOptions, total=False):
     time: Literal["keep", "map"]
     ends: Literal["one", "keep"]
     rename: bool
+    people: int
+    turns_only: bool
+    protect: str
+    keep: str
+    redact: str | Path
+    redact_by: Literal["tone", "silence"]
+    texts: bool
     launcher: str
     shard: str
 
