@@ -45,8 +45,9 @@ RATE = 16000
 
 
 def documented() -> list[str]:
-    """Commands of docs/protect.md on folders and streams, in order."""
+    """Commands of docs/protect.md and docs/stream.md on folders and streams, in order."""
     page = (ROOT / "docs/protect.md").read_text().partition("\n## A model")[0]
+    page += (ROOT / "docs/stream.md").read_text()
     blocks = re.findall(r"```\n(.*?)```", page, re.S)
     return [line for block in blocks for line in block.split("\n")]
 
