@@ -4,7 +4,6 @@ import hashlib
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -528,16 +527,16 @@ class WhisperRecogniser:
 
 
 @cache
-def _listener() -> WhisperRecogniser | None:
-    """Whisper, where it is installed."""
-    with suppress(UserError):
-        return WhisperRecogniser()
-    return None
+def _listener() -> WhisperRecogniser:
+    """Whisper, loaded once a process; UserError where it is not installed."""
+    return WhisperRecogniser()
 
 
 def foreign(utt: str, samples: Float64) -> str:
     """Code of the language of a recording (n,) at 16 kHz that is surely not English; nothing for
     any other, and where Whisper is not installed."""
-    heard = _listener()
-    language, probability = heard.language_of(utt, samples) if heard else ("", 0.0)
+    try:
+        language, probability = _listener().language_of(utt, samples)
+    except UserError:
+        return ""
     return language if language != "en" and probability >= SURE else ""
