@@ -523,3 +523,8 @@ def test_people_are_found_and_written_to_be_corrected(corpora, tmp_path, capsys)
     assert "about 2 people are heard" in capsys.readouterr().err
     assert run("--turns", folder, tmp_path / "in", tmp_path / "given") == 0
     assert told(tmp_path / "given")["people"] == 2
+
+
+def test_a_name_in_the_label_of_a_span_reached_the_account() -> None:
+    found = [turns.kind_of(text) for text in ("place", "PHONE_NUMBER", "Anna Li", "Öz", " ")]
+    assert found == ["place", "PHONE_NUMBER", "span", "span", "span"]

@@ -27,6 +27,7 @@ class Turn(NamedTuple):
 
 NEVER = math.inf
 REDACT = "redact"  # name of a tier, in any case
+_KIND = re.compile("[a-z_]+|[A-Z_]+")
 _REDACTS = re.compile(rf"{REDACT}\W?\d*", re.I)  # also of a second tier of this name
 NAMED = re.compile(r"<name\b[^>]*>(.*?)</name\s*>", re.S | re.I)
 _MARK = re.compile(r"</?name\b", re.I)
@@ -322,6 +323,16 @@ def read_turns(path: Path) -> list[Turn]:
     return sorted(found)
 
 
+def kind_of(text: str) -> str:
+    """Kind of a span that accounts and copied texts tell: a word in letters of one case, as names
+    hardly are; else `span`.
+
+    >>> [kind_of(text) for text in ("place", "PHONE_NUMBER", "Anna Li", "")]
+    ['place', 'PHONE_NUMBER', 'span', 'span']
+    """
+    return text.strip() if _KIND.fullmatch(text.strip()) else "span"
+
+
 def read_spans(path: Path, table: bool) -> list[Turn]:
     """Spans that must not be heard, as turns of REDACT, in order. table: whether a table has them.
     UserError for a file that is not of its kind, and for a span that lasts no time or has none."""
@@ -332,7 +343,7 @@ def read_spans(path: Path, table: bool) -> list[Turn]:
             return turn
         kind = turn.person if table else turn.words
         if table or turn.person == REDACT:
-            found.append(Turn(turn.begin, turn.end, REDACT, kind.strip() or "span"))
+            found.append(Turn(turn.begin, turn.end, REDACT, kind_of(kind)))
         elif _MARK.search(NAMED.sub("", turn.words)):
             raise UserError(f"{path}: <name> without </name> at {turn.begin:g} s; put it there")
         elif NAMED.search(turn.words):
