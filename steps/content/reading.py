@@ -148,11 +148,11 @@ def spellings(text: str) -> list[str]:
     >>> spellings("In 1963, 10,000 of 661-9884.")[1:]
     ['In 1 9 6 3, 10,000 of 6 6 1-9 8 8 4.', 'In 19 63, 10,000 of 6 61-98 84.']
     """
-    ways = (r"\d(?=\d)", r"\d(?=(\d\d)+(?!\d))")  # what a blank stands behind
-    parted = (
-        _LONG.sub(lambda found, way=way: re.sub(way, r"\g<0> ", found[0]), text) for way in ways
-    )
-    return list(dict.fromkeys((text, *parted)))
+
+    def parted(way: str) -> str:  # by a blank behind what fits
+        return _LONG.sub(lambda found: re.sub(way, r"\g<0> ", found[0]), text)
+
+    return list(dict.fromkeys((text, parted(r"\d(?=\d)"), parted(r"\d(?=(\d\d)+(?!\d))"))))
 
 
 def aligned(aligner: "Aligner", utt: str, samples: Float64, text: str) -> list[Phone]:
