@@ -232,7 +232,7 @@ def test_a_report_of_two_evaluators_could_not_be_pickled(tmp_path, monkeypatch, 
     monkeypatch.setattr("local.report.frame.load_results", kept)
     assert make_report([str(out), str(tmp_path / "report")]) == 0
     text = (tmp_path / "report/report.html").read_text()
-    assert text.count("<figure id=") == 8
+    assert text.count("<figure id=") == 4
 
 
 def constant_targets(n: int) -> Made:
