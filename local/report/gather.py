@@ -371,17 +371,20 @@ def steps(folders: Sequence[Path]) -> list[dict[str, str]]:
     return found
 
 
-def attacks(scores: Sequence[Path]) -> tuple[list[Json], list[Missing]]:
-    """attacker.json beside the scores of each attack, and those that have none beside them.
+def attacks(
+    folders: Mapping[Path, Row], attacks: Sequence[Sequence[Path]]
+) -> tuple[list[Json], list[Missing]]:
+    """attacker.json beside the scores of each attack, with its labels, and those that have none
+    beside them. The arguments are as for `gather`.
 
     Of a folder without scores there is nothing to tell; those who need them say that.
     """
 
-    def read(path: Path) -> Json:
-        return {"scores": str(path.parent), **read_json_object(path, "run stage 8")}
+    def read(of: Path, path: Path) -> Json:
+        return {"where": folders[of], **read_json_object(path, "run stage 8")}
 
-    paths = [folder / "attacker.json" for folder in scores if (folder / "scores").is_file()]
-    return usable((path, partial(read, path)) for path in paths)
+    paths = [(of, at / "attacker.json") for of, _, at in attacks if (at / "scores").is_file()]
+    return usable((path, partial(read, of, path)) for of, path in paths)
 
 
 def settings_of_systems(speech: Sequence[Sequence[str]]) -> tuple[dict[str, Json], list[Missing]]:
