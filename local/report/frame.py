@@ -623,18 +623,3 @@ def load_results(folder: Path) -> Results:
         why = f"{folder}/metrics.csv: holds no figure; run stages 9 and 11"
         results.note("metrics.csv", why)
     return results
-
-
-# ---- Definitions of the linkability of a speaker.
-
-POOLED = "linkability"  # of a speaker: D↔ from the densities of all trials, mean over their own
-ALONE = "linkability_bins"  # D_sys of their trials alone, by as many bins as `group` says
-
-
-def definitions(results: Results) -> dict[str, str]:
-    """The definitions of a speaker's linkability that were measured (docs/metrics), in words, by
-    the names of their figures."""
-    alone = where(results.speakers, metric=ALONE).sort_values("group")
-    bins = dict(zip(alone["figure"], alone["group"], strict=True))
-    said = {name: f"each speaker's trials alone, {n} bins" for name, n in bins.items()}
-    return {POOLED: "densities of all trials"} | said
