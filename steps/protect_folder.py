@@ -41,7 +41,6 @@ from utils.cli import (
     MMAP_THRESHOLD,
     LossError,
     UserError,
-    clock_time,
     positive,
     progress,
     tell_allocator,
@@ -373,11 +372,9 @@ def main(
                   "is made anew", file=sys.stderr)  # fmt: skip
         nj = min(nj or len(os.sched_getaffinity(0)), len(files) or 1)
         jobs = job.Jobs(min(nj, len(os.sched_getaffinity(0))) if launcher else nj)
-        seconds, longest = protection.estimate(jobs, [source / path for path in files])
-        takes = loaded.rate * max(seconds / nj, longest)
-        lasts = f"about {clock_time(takes)} on cores like ours" if takes else "unknown time"
-        how = f"{len(files)} files, {nj} at a time: {lasts}"
-        print(f"{whole}: {clock_time(seconds)} of audio in {how}", file=sys.stderr)
+        whole_files = [source / path for path in files]
+        seconds, lasts = protection.foretell(jobs, whole_files, nj, loaded.rate)
+        print(f"{whole}: {lasts}", file=sys.stderr)
         if launcher:
             again = words_again(nj=1, launcher=None, system=system.resolve())
             with shared(held):
