@@ -199,6 +199,7 @@ def main(
     ] = None,
 ) -> None:  # fmt: skip
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # parallelism is by processes
+    logging.getLogger("speechbrain").setLevel(logging.WARNING)
     # Arrays of 1 MB go back to the system when they are freed: the C library would keep them in
     # pieces, a tenth of a gigabyte in all.
     tell_allocator({MMAP_THRESHOLD: 2**20})
@@ -249,7 +250,6 @@ def main(
     if turns == scenes.AUTO and not launcher:
         place = account.beside(out, "turns")
         finder = job.Jobs(min(nj or len(os.sched_getaffinity(0)), len(audio)))
-        logging.getLogger("speechbrain").setLevel(logging.WARNING)
         todo_here = {path: said[path] for path in audio}
         for path, scene in scenes.find_turns(asked, finder, source, todo_here, place):
             said[path] = scene
