@@ -384,6 +384,8 @@ def main(
             if stopped:
                 left = "its shards were stopped too; the same command goes on"
                 sys.exit(tell_stopped("protect_folder.py", stopped, left))
+            if not parts_of(journal.path):
+                raise UserError(f"{launcher}: none of its jobs began (see above, and {logs})")
             journal.take_parts()
         else:
             journal.begin(drawn.get(path, path) for path in files)
