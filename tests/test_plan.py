@@ -160,7 +160,7 @@ def test_a_dry_run_planned_all_steps_with_a_wrong_corpus(tmp_path, name: str, sa
     folder, wrong = link_recipe(tmp_path, "evaluation=e\nevaluators=resemblyzer/cosine\n"), tmp_path
     (folder / "prepare.sh").symlink_to(ROOT / "egs" / name / "prepare.sh")
     done = run_recipe(folder, "--corpus", str(wrong), "--systems=", "--dry-run", status=2)
-    assert said in done.stderr and len(done.stdout.splitlines()) < 5, done.stdout
+    assert said in done.stderr and not done.stdout
     assert not (folder / "data").exists()
 
 
