@@ -89,6 +89,7 @@ FOREIGN = "its language is {}, and this system hears English: words of it may be
 _HEARD = 5  # blocks of a recording by which its language is told
 _SERIAL = b"pvox"  # number of an Ogg stream, which libsndfile draws
 _LOOKED_AT = 100  # files whose lengths tell of the others
+_EACH = 0.005  # CPU seconds that a file takes, however short
 Pitch = Mapping[int | None, F0Stats | None]  # of a person, by channel; None: it is not asked for
 Faults = dict[Path, UserError]  # by file
 
@@ -557,7 +558,8 @@ def foretell(
     looked_at = sum(size for _, size in lengths)
     share = sum(size for size, _ in sizes) / (looked_at or 1) if len(chosen) < len(sizes) else 1.0
     seconds, counted = share * sum(own for own, _ in lengths), [min(x, heard) for x, _ in lengths]
-    takes = rate * max(share * sum(counted) / nj, *counted, 0.0)
+    every = rate * share * sum(counted) + _EACH * len(files)
+    takes = max(every / nj, rate * max(counted, default=0.0)) if rate else 0.0
     lasts = f"about {clock_time(takes)} on cores like ours" if takes else "unknown time"
     return seconds, f"{clock_time(seconds)} of audio in {len(files)} files, {nj} at a time: {lasts}"
 
