@@ -46,7 +46,6 @@ def main(
     nj: Cores = None,
 ) -> None:  # fmt: skip
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # parallelism is by processes
-    logging.getLogger("speechbrain").setLevel(logging.WARNING)
     logging.getLogger("local").setLevel(logging.ERROR)  # the page also says what is not defined
     from local.evidence import figures as evidence
     from local.evidence.identity import Identity

@@ -23,7 +23,6 @@ Exit status 3: some files could not be protected; they are named, also in OUT.fa
 OUT, and the others are done.
 """
 
-import logging
 import os
 import shlex
 import sys
@@ -199,7 +198,6 @@ def main(
     ] = None,
 ) -> None:  # fmt: skip
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # parallelism is by processes
-    logging.getLogger("speechbrain").setLevel(logging.WARNING)
     # Arrays of 1 MB go back to the system when they are freed: the C library would keep them in
     # pieces, a tenth of a gigabyte in all.
     tell_allocator({MMAP_THRESHOLD: 2**20})
