@@ -55,7 +55,6 @@ class TestPlan:
         assert levels(DRAWN, "utt") == ["utt"]
         assert levels(DRAWN, "same") == levels(DRAWN, "spk") == ["spk"]
         assert levels(FIXED, "utt") == ["const"]  # it draws nothing, so it knows no other
-        assert levels(AttackedSystem("v", "position", ("spk", "utt")), "utt") == ["position"]
 
     def test_unknown_names_are_told_with_those_known(self):
         for said, names, level in (

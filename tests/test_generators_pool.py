@@ -175,7 +175,7 @@ def test_dense_clusters():
 
 def test_half_of_a_cluster_is_drawn_and_one_is_one():
     generator = make("dense", islands(), exclude_closest_cluster=False)
-    keys = make_keys("utt", {f"u{i}": "s" for i in range(30)}, "set", [])
+    keys = make_keys("utt", {f"u{i}": "s" for i in range(30)}, "set")
     sizes = {}
     for i in range(40):
         key = VoiceKey("spk", ("set", str(i)), ("set", str(i)))

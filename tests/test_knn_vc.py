@@ -76,7 +76,7 @@ def source(speaker: str = "s1", gender: str | None = "f", f0: float = 120.0) -> 
 
 
 def key(level: str, utt: str = "s1-1", dataset: str = "set") -> VoiceKey:
-    return make_keys(level, {utt: utt.split("-")[0]}, dataset, [])[utt]
+    return make_keys(level, {utt: utt.split("-")[0]}, dataset)[utt]
 
 
 class TestMatching:
