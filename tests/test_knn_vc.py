@@ -262,7 +262,7 @@ class TestContent:
         wave, _ = soundfile.read(voices.parent / "data/wav/a-000.wav")
         pool = VoicePool.load(voices, "cepstra")
         extractor = load_extractor("cepstra")
-        system = WorldConverter(pool, 1, "none", 30000, 0.0, extractor)
+        system = WorldConverter(pool, 1, "none", 0.0, extractor)
         frames = analyse(wave)
         found = match_envelope(
             frames.envelope, [system._voice("a")], (1.0,), 1, 0.0, extractor(wave)
