@@ -9,7 +9,6 @@ import soundfile
 from scipy.signal import lfilter
 
 from steps.anonymise import main as anonymise
-from steps.anonymisers.registry import describe_system, load_anonymiser
 from steps.synthesis.f0 import unbroken
 from steps.synthesis.world import (
     HOP,
@@ -146,12 +145,6 @@ def test_frames_that_are_too_loud_are_an_error():
 # --- copy synthesis as a system: nothing but the vocoder ---
 
 
-def conf(folder: Path, text: str) -> Path:
-    path = folder / "system.yaml"
-    path.write_text(f"anonymiser: copy_synthesis\n{text}")
-    return path
-
-
 def signals() -> dict[str, np.ndarray]:
     rng = np.random.default_rng(0)
     n = RATE // 5  # 0.2 s
@@ -184,16 +177,3 @@ def test_the_program_on_hard_input(make_data_dir, tmp_path):
         assert peak == (31130 if utt not in ("s1-001", "s1-004") else 0)  # 0.95 of full scale
     late = soundfile.read(out / "wav/s1-003.wav", dtype="int16")[0]
     assert not late[:1200].any()
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("f0_range: [60, 600]", "system.yaml: f0_range: unknown setting; known: anonymiser, fine"),
-        ("peak: 1.5", "system.yaml: peak: 1.5"),
-        ("level: spk", "system.yaml: level"),
-    ],
-)  # fmt: skip
-def test_settings_that_cannot_be(text, message, tmp_path):
-    refuses(message, load_anonymiser, conf(tmp_path, f"{text}\n"))
-    refuses(message, describe_system, conf(tmp_path, f"{text}\n"))
