@@ -48,13 +48,13 @@ def read_scored(
     allow_self: take trials of a recording against itself, with a warning (None: without one)."""
     from utils.trials import check_not_itself, join_scores, merge_scores
 
-    trials = _read(trials_path, kind, "label")
+    trials = _read(trials_path, kind, "trials")
     if allow_self is not None:
         check_not_itself(trials_path, trials, allowed=allow_self)
     return trials, *(
         join_scores(
             trials,
-            merge_scores({name: _read(name, kind, "score") for name in (path, *more)}),
+            merge_scores({name: _read(name, kind, "scores") for name in (path, *more)}),
             trials_path=trials_path,
             scores_path=" + ".join(map(str, (path, *more))),
         )
@@ -62,14 +62,17 @@ def read_scored(
     )
 
 
-def _read(path: Path, kind: str, column: str) -> Any:
-    from utils.trials import EXAMPLES, guess_format, read_other, read_scores, read_trials
+def _read(path: Path, kind: str, what: str) -> Any:
+    from utils.trials import EXAMPLES, guess_format, read_any, read_scores, read_trials
 
     if kind == "auto" and (kind := guess_format(path)) != "kaldi":
         print(f"{path}: {kind}, such as: {EXAMPLES[kind]}", file=sys.stderr)
     if kind == "kaldi":
-        return read_trials(path) if column == "label" else read_scores(path)
-    return read_other(path, kind, column)
+        return read_trials(path) if what == "trials" else read_scores(path)
+    found = dict(zip(("trials", "scores"), read_any(path, kind)[1:], strict=True))[what]
+    if found is None:
+        raise UserError(f"{path}: has no {'labels' if what == 'trials' else 'scores'}")
+    return found
 
 
 # ---- Figures as a JSON file: infinities as text, undefined figures as null.

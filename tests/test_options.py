@@ -28,6 +28,7 @@ KINDS = {
     "--check": 2,
     "--enrol": 2,
     "--enrolled": 3,  # numbers; numbers with scores; data
+    "--first": 2,
     "--generator": 3,  # one that is used; whose pseudo-speakers are exported; those compared
     "--model": 2,
     "--no-audio": 2,
@@ -36,7 +37,7 @@ KINDS = {
     "--pool": 2,  # x-vectors; voices
     "--groups": 2,
     "--sessions": 2,
-    "--speakers": 3,
+    "--speakers": 4,
     "--speech": 2,
     "--training": 2,
 }

@@ -44,7 +44,7 @@ def _join(name: str, table: dict[str, str], source: DataDir, sources: Sequence[D
         more = f" and {len(common) - 1} more" if len(common) > 1 else ""
         why = " with another value"
         if FILES[name].key != "speaker":
-            why = "; give one source other ids by utils/copy_data_dir.py --prefix"
+            why = "; give one source other ids with utils/copy_data_dir.py"
         raise UserError(f"{source.path / name}: {what}{more}: also in {first.path}{why}")
     table.update(new)
 
