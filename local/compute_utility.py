@@ -49,11 +49,11 @@ def _words(
 
     DATA needs text (what was said). TEXT is <utterance> <words>, such as steps/decode.py or
     anybody's recogniser writes; an utterance alone means that nothing was recognised. Both are
-    normalised first (docs/metrics/wer.md). OUT gets wer, cer and their parts, ser and counts. Where
+    normalised first (docs/metrics/wer.md). OUT gets wer and its parts, cer and counts. Where
     a recogniser left notes.txt beside TEXT, hypotheses_cut is the share of utterances whose
     hypothesis came to no end and was cut, and n_hypotheses_cut their number.
     """
-    from local.metrics.utility import error_figures, kaldi_lines
+    from local.metrics.utility import error_figures, kaldi_line
     from local.protocols.utterances import read_recognised
 
     named = [(data, text), *also]
@@ -61,7 +61,7 @@ def _words(
     figures = error_figures(*said, normaliser=spelling, **resamples.words)
     figures |= _cut(data, [heard for _, heard in named], len(said[0]))
     counts = {name: n for name, n in figures.items() if isinstance(n, int)}
-    print("\n".join(kaldi_lines(counts)), file=sys.stderr if out == "-" else sys.stdout)
+    print(kaldi_line(counts), file=sys.stderr if out == "-" else sys.stdout)
     write_figures(out, figures)
 
 
@@ -79,7 +79,7 @@ def _emotions(
 
     DATA needs utt2emotion (what was felt, or acted; of the challenges: utt2emo). EMOTIONS is
     <utterance> <emotion>, such as steps/recognise_emotion.py or anybody's recogniser writes; one
-    that DATA does not have counts as wrong. OUT gets uar, accuracy, recall_<emotion>, chance_uar
+    that DATA does not have counts as wrong. OUT gets uar, recall_<emotion>, chance_uar
     (of a guesser) and the confusions; with the folds of a cross-validation, in spk2fold of DATA,
     also uar_vpc24 and recall_vpc24_<emotion>.
     """
