@@ -2,8 +2,9 @@
 """Write the result file, averages and category that a challenge's own tools would give.
 
 PROTOCOL is a file of conf/protocols, RESULTS folders with a metrics.csv (exp/results of a recipe
-for each evaluation), or result files of the challenge, whose averages are also printed. Of 2024
-and 2026, result_for_rank_<system> is written.
+for each evaluation), or result files of the challenge, whose averages are also printed. Written
+are result_for_rank_<system> (2024, 2026), results.txt (2020, 2022), and of 2022 results_summary.txt
+and results.orig/results.txt, whose evaluator was trained on original speech.
 Figures that the protocol asks for and nobody measured are named; a set that lacks a split has no
 average. Two RESULTS with different figures of one split are refused.
 """
@@ -30,6 +31,7 @@ def main(
     from local.protocols.attackers import read_protocol
     from local.report import challenge
     from local.report.frame import read_metrics
+    from utils.tables import write_file
 
     asked = read_protocol(protocol)
     evaluator = evaluator or asked.evaluators.split()[0]
@@ -50,8 +52,9 @@ def main(
             f"(attacker {asked.privacy.attacker}, evaluator {evaluator})"
         )
     if out:
-        path = out / f"result_for_rank_{of_system or 'theirs'}"
-        challenge.write_results(scores, asked, path, time.localtime())
-        print(f"{path}: written, of {len(scores)} figures")
+        written = challenge.write_results(scores, asked, of_system or "theirs", time.localtime())
+        for name, text in written.items():
+            write_file(out / name, text)
+            print(f"{out / name}: written, of {len(scores)} figures")
     for line in challenge.conclusions(scores, asked):
         print(line)

@@ -4,6 +4,7 @@ import math
 import re
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -218,28 +219,23 @@ def test_M2_pitch_and_voices_of_a_recipe_are_averaged_as_in_2022(tmp_path: Path)
     rows = ""
     for n, split in enumerate(asked.privacy.sets["dev"]):
         rows += f"{split} theirs utility - prosody OP f0_correlation_vpc22 {0.1 * n}\n"
+        rows += f"{split} theirs utility - prosody OP f0_correlation_vpc22_std 0.2\n"
         rows += f"{split} theirs similarity - {asked.evaluators} OO-OP-PP g_vd_2020 {-n}\n"
         rows += f"{split} theirs similarity semi_informed {asked.evaluators} OO-OP-PP g_vd_2020 9\n"
-    told = [*conclusions([*scores(tmp_path, "vpc2022", rows).values()], asked)]
+        rows += f"{split} theirs similarity - {asked.evaluators} OO-OP-PP deid_2020 0.5\n"
+    found = list(scores(tmp_path, "vpc2022", rows).values())
+    texts = write_results(found, asked, "x", time.localtime(0))
+    summary = texts["results_summary.txt"]
+    assert "vctk_dev_trials_m_common  Pitch_correlation: mean=0.5000 std=0.2000" in summary
     # 0.25 (0 + 1) + 0.2 (2 + 3) + 0.05 (4 + 5) = 1.7
-    assert "Weighted average pitch correlation dev: 0.170" in told
-    assert "Weighted average gain of voice distinctiveness dev: -1.700" in told
-    assert not [line for line in told if "correlation test" in line]  # nobody measured it
-
-
-def test_W14_2020_averages_nothing() -> None:
-    asked = read_protocol(PROTOCOLS / "vpc2020.yaml")
-    found = Score("eer", "libri_dev_f", True, 0.3509, "lazy_informed")
-    said = "\n".join(conclusions([found], asked)).replace("no average EER", "")
-    assert "average EER" not in said and "libri_dev_f: EER 35.090 %" in said
-
-
-@pytest.mark.parametrize("year", [2020, 2022])
-def test_M1_files_of_2020_and_2022_are_refused_by_name(tmp_path, year):
-    asked = read_protocol(PROTOCOLS / f"vpc{year}.yaml")
-    said = f"files of VoicePrivacy {year} are neither read nor written"
-    refuses(said, read_results, tmp_path, asked)
-    refuses(said, write_results, [], asked, tmp_path / "out", time.localtime(0))
+    assert "Weighted average pitch correlation dev: 0.170" in summary
+    assert "Weighted average gain of voice distinctiveness dev: -1.700" in summary
+    assert "test" not in summary  # nobody measured it
+    assert not [name for name in texts if "orig" in name]  # nor those attackers
+    lazy = Score("eer", "libri_dev_f", True, 0.43, "lazy_informed")
+    more = write_results([*found, lazy], asked, "x", time.localtime(0))
+    assert "EER: 43%" in more["results.orig/results.txt"] and "43%" not in more["results.txt"]
+    assert "libri_dev_trials_f\n  De-Identification : 0.5\n" in texts["results.txt"]
 
 
 def test_pitch_and_voices_that_nobody_measured_were_not_named(tmp_path, capsys):
@@ -254,7 +250,7 @@ def test_pitch_and_voices_that_nobody_measured_were_not_named(tmp_path, capsys):
     )
     (tmp_path / "metrics.csv").write_text(metrics_csv(rows))
     words = [str(PROTOCOLS / "vpc2022.yaml"), str(tmp_path), "--of-system", "theirs"]
-    assert main(words) == 0
+    assert main([*words, "--out", str(tmp_path)]) == 0
     (said,) = (s for s in capsys.readouterr().out.splitlines() if s.startswith("not measured"))
     assert "f0_correlation_vpc22 of test, g_vd_2020 of dev, g_vd_2020 of test" in said
     assert "wer of vctk_dev" in said and "f0_correlation_vpc22 of dev" not in said
@@ -273,15 +269,14 @@ def test_of_two_runs_the_first_one_was_averaged(tmp_path: Path) -> None:
     refuses("other: eer of libri_test_f is 0.5 there, and 0.1 in .*one; give results", main, asked)
 
 
-def test_W10_common_sentences_in_the_layout_of_2024(tmp_path: Path) -> None:
+def test_W10_common_sentences_in_the_layout_of_2024() -> None:
     """As its tools name them: vctk, dev, f_common."""
     asked = read_protocol(PROTOCOLS / "vpc2024.yaml")
     privacy = replace(asked.privacy, sets=Sets({"dev": ["vctk_dev_common_f"]}))
     asked = replace(asked, privacy=privacy, words=("vctk_dev+vctk_dev_common",))
     found = [Score("eer", "vctk_dev_common_f", True, 0.3, "semi_informed"),
              Score("wer", "vctk_dev", True, 0.1)]  # fmt: skip
-    write_results(found, asked, tmp_path / "x", time.localtime(0))
-    text = (tmp_path / "x").read_text()
+    (text,) = write_results(found, asked, "x", time.localtime(0)).values()
     assert "vctk   dev  f_common       anon  anon 30.0" in text.replace("  30.0", " 30.0")
     assert "vctk   dev  anon" in text and "vctk_dev" not in text
 
@@ -296,22 +291,40 @@ def test_an_average_of_40_percent_had_the_category_below(tmp_path, capsys):
 
 
 WORDS = "---- ASR results ----\n"
+RANK, SUMMARY = (
+    partial(read_results, protocol=read_protocol(PROTOCOLS / f"{name}.yaml"))
+    for name in ("vpc2024", "vpc2022")
+)
 TRIED = "---- ASV_eval^anon results ----\ndataset split gender enrollment trial EER\n"
 BAD = [
-    ("", "has no line such as '---- ASV_eval results"),
-    (f"{TRIED}a b f anon anon nan\n", r":3: no row of a ASV_eval\^anon table"),
-    ("---- ASV results ----\n", ":1: ASV results: not a section of a challenge"),
-    (f"{TRIED}a b f original anon 3\n", r":3: no row of a ASV_eval\^anon table"),
-    (f"{WORDS}dataset split asr WER\n0 libri dev anon x\n", ":3: no row of a ASR"),
-    (f"{WORDS}a b\n0 libri dev\n", ":3: no row of a ASR table: 0 libri dev"),
-    (f"{WORDS}dataset split asr WER\nlibri test anon 3.0 4.0\n", ":3: no row of a ASR"),
+    (RANK, "", "has no line such as '---- ASV_eval results"),
+    (SUMMARY, "", "has no line such as 'ASV-"),
+    (SUMMARY, "ASV-a_enrolls-b_trials_f  EER: no\n", ":1: no line of a result file: ASV-a"),
+    (SUMMARY, "ASV-a_enrolls_x-b_trials_f  EER: 3%\n", ":1: no line of a result file: ASV-a"),
+    (SUMMARY, "ASV-a_enrolls-b_trials_f  EER: nan%\n", ":1: no line of a result file: ASV-a"),
+    (SUMMARY, "ASR-a_asr  %WER nan [ 0 / 0, 0 ins, 0 del, 0 sub ]\n", ":1: no line of a result"),
+    (RANK, f"{TRIED}a b f anon anon nan\n", r":3: no row of a ASV_eval\^anon table"),
+    (SUMMARY, "vctk  De-Identification : 1\n", ":1: no line of a result file: vctk"),
+    (RANK, "---- ASV results ----\n", ":1: ASV results: not a section of a challenge"),
+    (RANK, f"{TRIED}a b f original anon 3\n", r":3: no row of a ASV_eval\^anon table"),
+    (RANK, f"{WORDS}dataset split asr WER\n0 libri dev anon x\n", ":3: no row of a ASR"),
+    (RANK, f"{WORDS}a b\n0 libri dev\n", ":3: no row of a ASR table: 0 libri dev"),
+    (RANK, f"{WORDS}dataset split asr WER\nlibri test anon 3.0 4.0\n", ":3: no row of a ASR"),
 ]
 
 
-@pytest.mark.parametrize(("text", "said"), BAD)
-def test_bad_result_files(tmp_path, text, said):
-    (tmp_path / "f").write_text(text)
-    refuses(said, read_results, tmp_path / "f", read_protocol(PROTOCOLS / "vpc2024.yaml"))
+@pytest.mark.parametrize(("read", "text", "said"), BAD)
+def test_bad_result_files_and_protocols(tmp_path, read, text, said):
+    (tmp_path / "f.yaml").write_text(text)
+    refuses(said, read, tmp_path / "f.yaml")
+
+
+def test_percent_without_its_sign_was_taken_for_a_share(tmp_path: Path) -> None:
+    lines = "ASV-a_enrolls_mine-b_trials_f_mine\n  EER: 8.665\n  ROCCH-EER: 8.6\n"
+    (tmp_path / "results.txt").write_text(lines)
+    found = {score.what: score for score in SUMMARY(tmp_path / "results.txt")}
+    assert found["eer"].value == pytest.approx(0.08665)
+    assert found["eer_rocch"].value == pytest.approx(0.086) and found["eer"].protected
 
 
 @pytest.mark.usefixtures("recipe")

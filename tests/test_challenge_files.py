@@ -13,7 +13,14 @@ import pytest
 import yaml
 
 from local.protocols.attackers import Protocol, read_protocol
-from local.report.challenge import averages, conclusions, read_results, write_rank
+from local.report.challenge import (
+    averages,
+    conclusions,
+    read_results,
+    write_full,
+    write_rank,
+    write_summary,
+)
 
 PROTOCOLS = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/protocols"
 
@@ -201,3 +208,149 @@ def test_M4_files_of_march_2026_are_read_and_written_again(tmp_path, name):
     lazy = {s.split: s.value for s in read_results(path, protocol("vpc2026_track2"))
             if s.attacker == "lazy_informed"}  # fmt: skip
     assert 100 * lazy["fr_test_mixed"] == pytest.approx(float(given.split()[-1]))
+
+
+# B2 of 2022, summary at 2000eb5: EER of the twelve lists, original and protected, in the order of
+# the file; words: errors, words, insertions, deletions, substitutions, path; pitch; G_VD.
+ALL = [f"{part}_{split}" for split in ("dev", "test") for part in ("libri", "vctk")]
+
+
+def lists_of_2022(vctk: str) -> list[tuple[str, str]]:
+    """Sets, and lists of women and men; vctk: their order for VCTK."""
+    return [
+        (data, f"{data}_trials_{who}")
+        for data in ALL
+        for who in (vctk if data.startswith("vctk") else "f m").split()
+    ]
+
+
+def kaldi_line(row: str) -> tuple[str, str]:
+    """Set and %WER line of a row of KNOWN.WORDS_22."""
+    name, wer, errors, words, ins, dels, subs, model, best = row.split()
+    counts = f"[ {errors} / {words}, {ins} ins, {dels} del, {subs} sub ]"
+    path = f"exp/models/{model}/decode_{name}_tglarge/wer_{best}"
+    return f"ASR-{name}", f"%WER {wer} {counts} {path}"
+
+
+def summary_2022() -> str:
+    plain = lists_of_2022("f m f_common m_common")
+    by_name = lists_of_2022("f f_common m m_common")
+    lines = [
+        f"ASV-{data}_enrolls-{name}  EER: {eer}%"
+        for (data, name), eer in zip(plain, KNOWN.ORIGINAL_22.split(), strict=True)
+    ]
+    lines += [
+        f"ASV-{data}_enrolls_anon-{name}_anon  EER: {eer}%"
+        for (data, name), eer in zip(by_name, KNOWN.PROTECTED_22.split(), strict=True)
+    ]
+    lines += ["  ".join(kaldi_line(row)) for row in KNOWN.WORDS_22.strip().splitlines()]
+    mean, std = KNOWN.PITCH_22.split()[::2], KNOWN.PITCH_22.split()[1::2]
+    lines += [
+        f"{name}  Pitch_correlation: mean={m} std={s}"
+        for (_, name), m, s in zip(plain, mean, std, strict=True)
+    ]
+    lines += [
+        f"{name}  Gain of voice distinctiveness : {gain}"
+        for (_, name), gain in zip(plain, KNOWN.G_VD_22.split(), strict=True)
+    ]
+    return "\n".join(lines) + "\n" + KNOWN.MEANS_22  # fmt: skip
+
+
+def test_M1_M2_the_summary_of_2022_is_read_averaged_and_written_again(tmp_path):
+    text = summary_2022()
+    assert len(text) == 4762
+    path, asked = tmp_path / "results_summary.txt", protocol("vpc2022")
+    path.write_text(text)
+    scores = read_results(path, asked)
+    assert write_summary(scores, asked) == text
+    said = "\n".join(conclusions(scores, asked))
+    assert "dev: average EER 6.529 %" in said and "not measured" not in said
+    assert "Average WER test anon: 9.030" in said
+    assert "Weighted average pitch correlation dev: 0.608" in said
+
+
+def results_2020() -> str:
+    found: dict[str, list[str]] = {}
+    for name, figures in KNOWN.LISTS_20.items():
+        data, rows = name.partition("_trials")[0], figures.split()
+        for n, (enrol, trial) in enumerate((("", ""), ("", "_anon"), ("_anon", "_anon"))):
+            eer, cllr, rocch = rows[3 * n : 3 * n + 3]
+            found[f"ASV-{data}_enrolls{enrol}-{name}{trial}"] = [
+                f"  EER: {eer}%", f"  Cllr (min/act): {cllr}", f"  ROCCH-EER: {rocch}%",
+            ]  # fmt: skip
+    lines = [line for title in sorted(found) for line in (title, *found[title])]
+    return "\n".join(lines) + "\n" + KNOWN.WORDS_20
+
+
+def test_M1_W14_results_of_2020_are_read_and_written_and_not_averaged(tmp_path):
+    text = results_2020()
+    path, asked = tmp_path / "results.txt", protocol("vpc2020")
+    path.write_text(text)
+    scores = read_results(path, asked)
+    assert write_full(scores, asked) == text
+    ignorant = [s.value for s in scores if s.what == "eer" and s.attacker == "ignorant"]
+    assert ignorant == pytest.approx([0.5028, 0.5533, 0.5])
+    said = "\n".join(conclusions(scores, asked))
+    assert (
+        "average EER" not in said.replace("no average", "") and "libri_dev_f: EER 35.090 %" in said
+    )
+
+
+def test_M1_results_of_2022_have_more_of_each_list_and_of_voices(tmp_path):
+    """Linkability, ZEBRA, pitch and DeID of B2; and ZEBRA's least figures, which were 0.000."""
+    text = """ASV-libri_dev_enrolls_anon-libri_dev_trials_m_anon
+  EER: 1.398%
+  Cllr (min/act): 0.044/6.961
+  ROCCH-EER: 1.250%
+  linkability: 0.965361
+  Population: 0.688 bit
+  Individual: 4.035 (D)
+ASV-vctk_dev_enrolls-vctk_dev_trials_m_anon
+  EER: 54.69%
+  Population: 8e-05 bit
+  Individual: 2e-04 (A)
+ASV-vctk_dev_enrolls-vctk_dev_trials_m_common_anon
+  EER: 53.56%
+  Population: 5e-04 bit
+  Individual: 0.001 (A)
+ASV-vctk_test_enrolls-vctk_test_trials_m_anon
+  EER: 54.25%
+  Population: 0 bit
+  Individual: 2e-04 (A)
+libri_dev_trials_m  Pitch_correlation: mean=0.5291 std=0.2042
+libri_dev_trials_m
+  De-Identification : 0.8604107607623659
+  Gain of voice distinctiveness : -1.6493264384897122
+"""
+    path, asked = tmp_path / "results.txt", protocol("vpc2022")
+    path.write_text(text)
+    assert write_full(read_results(path, asked), asked) == text
+
+
+def test_the_original_evaluator_of_2022_counted_as_the_semi_informed_one(tmp_path):
+    """results.orig has protected enrolment and trials, too: 43 %, which no attacker who learnt
+    left; and results.txt has OA by that attacker, which was taken for the ignorant one's."""
+    asked, found = protocol("vpc2022"), {}
+    for name, figures in KNOWN.BY_BOTH.items():
+        rows, lines = figures.split(), []
+        for n, (enrol, trial) in enumerate((("", ""), ("", "_anon"), ("_anon", "_anon"))):
+            eer, cllr, rocch, link, d_ece, l_w = rows[6 * n : 6 * n + 6]
+            lines += [
+                f"ASV-libri_dev_enrolls{enrol}-libri_dev_trials_f{trial}", f"  EER: {eer}%",
+                f"  Cllr (min/act): {cllr}", f"  ROCCH-EER: {rocch}%", f"  linkability: {link}",
+                f"  Population: {d_ece} bit",
+                f"  Individual: {l_w} ({'B' if l_w == '1.823' else 'C'})",
+            ]  # fmt: skip
+        text = "\n".join(lines) + "\n" + KNOWN.WORDS_OF_BOTH
+        (tmp_path / name).write_text(text)
+        scores = read_results(tmp_path / name, asked)
+        assert write_full(scores, asked, original="orig" in name) == text
+        found[name] = {s.attacker: round(100 * s.value, 3) for s in scores if s.what == "eer"}
+        # The words of original speech are not by the original recogniser.
+        assert "Average WER dev orig" not in "".join(conclusions(scores, asked))
+    assert found["results.orig_mcadams"] == {
+        "unprotected": 8.665, "ignorant": 39.77, "lazy_informed": 43.32,
+    }  # fmt: skip
+    assert found["results.anon_mcadams"] == {
+        "semi_informed_OO": 14.91, "semi_informed_OA": 17.05, "semi_informed": 11.36,
+    }  # fmt: skip

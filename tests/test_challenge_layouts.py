@@ -151,13 +151,13 @@ def test_a_participant_of_each_year_gets_a_result_file(participants, tmp_path, c
     capsys.readouterr()
     for year in ("2020", "2022", "2024"):
         words = [str(cheap(f"vpc{year}", tmp_path)), str(folder / "exp/results")]
-        words += ["--of-system", f"y{year}", *(["--out", str(tmp_path)] if year == "2024" else [])]
-        assert report(words) == 0
-        assert not re.search("not measured.*libri_test_f", capsys.readouterr().out)
-    made = read_results(
-        tmp_path / "result_for_rank_y2024", read_protocol(cheap("vpc2024", tmp_path))
-    )
-    assert {s.split for s in made if s.protected} == {"libri_test_f", "libri_test_m"}
+        assert report([*words, "--of-system", f"y{year}", "--out", str(tmp_path)]) == 0
+        name = {"2020": "results.txt", "2022": "results_summary.txt"}.get(year)
+        made = read_results(
+            tmp_path / (name or f"result_for_rank_y{year}"),
+            read_protocol(cheap(f"vpc{year}", tmp_path)),
+        )
+        assert {s.split for s in made if s.protected} == {"libri_test_f", "libri_test_m"}
     run(("2026",), "--attackers", "semi_informed_backend", "--genders", "mixed")
     words = [str(cheap("vpc2026", tmp_path)), str(folder / "exp/results"), "--of-system", "y2026"]
     assert report(words) == 0

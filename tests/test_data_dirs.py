@@ -119,11 +119,10 @@ def test_enrolment_speech_in_the_trials_was_valid(make_data_dir, tmp_path):
     ]
 
 
-def test_all_problems_in_one_run(data, run_program, monkeypatch):
+def test_all_problems_in_one_run(data, run_program):
     for name in ("utt2spk with three fields", "CRLF", "gender", "audio that is not there"):
         edit(data / BROKEN[name][0], *BROKEN[name][1:3])
-    monkeypatch.setattr("utils.validate_data_dir.MOST", 2)
-    done = run_program(VALIDATE, data)
+    done = run_program(VALIDATE, "--most", "2", data)
     for part in ("utt2spk:2: ", "text:1: ", "text:2: ", "spk2gender:1: ", "wav.scp:2: "):
         assert f"error: {data}/{part}" in done.stderr
     assert "text:3:" not in done.stderr
@@ -238,39 +237,37 @@ def test_combine_refuses_equal_ids_in_two_sources(data, tmp_path, run_program):
     assert "utterance s1-000 and 4 more: also in" in done.stderr
     assert not (tmp_path / "both").exists()
     other = tmp_path / "other"
-    run_program(COPY, "--prefix=x-", data, other, status=0)
+    run_program(COPY, "--utt-prefix=x-", "--spk-prefix=x-", data, other, status=0)
     (other / "text").unlink()
     done = run_program(COMBINE, tmp_path / "both", data, other, status=0)
     assert "5 + 5 = 10 utterances, 4 speakers" in done.stdout
     assert f"not carried over from {data}: text" in done.stdout
     assert problems(tmp_path / "both") == []
     edit(other / "spk2gender", "x-s1 f", "x-s1 m")
-    for path in ("wav.scp", "utt2spk", "spk2utt", "utt2dur", "utt2uniq"):
-        edit(other / path, "x-(s[12]-)", r"x-\1b")
-    done = run_program(COMBINE, tmp_path / "all", tmp_path / "both", other)
+    run_program(COPY, "--utt-suffix=-b", tmp_path / "both", tmp_path / "b")
+    done = run_program(COMBINE, tmp_path / "all", tmp_path / "b", other)
     assert "speaker x-s1: also in" in done.stderr and "with another value" in done.stderr
 
 
 def test_two_people_of_one_id_were_combined_without_a_word(data, tmp_path, run_program):
     """Speakers 14 and 16 of EmoDB are women, as are LibriSpeech's."""
-    shutil.copytree(data, tmp_path / "b")
-    for path in (path for path in (tmp_path / "b").iterdir() if path.suffix != ".wav"):
-        path.is_dir() or path.write_text(re.sub(r"(s[12])-", r"\1-b", path.read_text()))
+    run_program(COPY, "--utt-suffix=-b", data, tmp_path / "b", status=0)
     done = run_program(COMBINE, tmp_path / "both", data, tmp_path / "b", status=0)
     assert "both: 2 speakers are in several sources, each as one person: s1 ...\n" in done.stdout
 
 
-def test_copy_keeps_the_original_ids(data, tmp_path, run_program):
+def test_copy_keeps_the_prefix_rule_and_the_original_ids(data, tmp_path, run_program):
     out = tmp_path / "out"
+    done = run_program(COPY, "--spk-prefix", "x-", data, out, status=2)
+    assert "speaker x-s1 would not begin its utterance s1-000" in done.stderr
+    assert not out.exists()
     (data / "trials").write_text("s1 s1-000 target\ns1 s2-000 nontarget\n")
-    run_program(COPY, "--prefix=b-", data, out, status=0)
-    run_program(COPY, "--prefix=c-", out, tmp_path / "two", status=0)
+    run_program(COPY, "--utt-suffix=-b", data, out, status=0)
+    run_program(COPY, "--utt-suffix=-c", out, tmp_path / "two", status=0)
     two = load_data_dir(tmp_path / "two", need=("wav.scp", "utt2uniq", "text"))
-    assert two.tables["utt2uniq"]["c-b-s1-000"] == "s1-000"
-    assert two.wav["c-b-s2-001"].endswith("/s2-001.wav")
-    assert two.trials == [
-        ("c-b-s1", "c-b-s1-000", "target"), ("c-b-s1", "c-b-s2-000", "nontarget")
-    ]  # fmt: skip
+    assert two.tables["utt2uniq"]["s1-000-b-c"] == "s1-000"
+    assert two.wav["s2-001-b-c"].endswith("/s2-001.wav")
+    assert two.trials == [("s1", "s1-000-b-c", "target"), ("s1", "s2-000-b-c", "nontarget")]
     run_program(COPY, data, data, status=2)
 
 
@@ -311,12 +308,15 @@ def test_subset_choices(make_data_dir, tmp_path, run_program):
         return list(chosen.utt2spk)
 
     everything = list(load_data_dir(data).utt2spk)
+    assert subset("--first", "3") == everything[:3]
+
     assert subset("--evenly", "5") == everything[::2]
     assert len(subset("--per-spk", "2")) == 5
+    assert len({utt[0] for utt in subset("--speakers", "2")}) == 2
     draws = {seed: subset("--n", "4", "--seed", str(seed)) for seed in range(4)}
     assert draws[0] == subset("--n", "4") and len({tuple(draw) for draw in draws.values()}) > 1
     assert "(seed 3)" in run_program(SUBSET, "--n", "4", "--seed", "3", data, tmp_path / "o").stdout
-    for options in (["--n", "11"], ["--n", "0"], ["--evenly", "11"], []):
+    for options in (["--n", "11"], ["--n", "0"], ["--first", "11"], ["--speakers", "4"], []):
         run_program(SUBSET, *options, data, tmp_path / "new", status=2)
     run_program(SUBSET, "--n", "4", data, data, status=2)
     assert not (tmp_path / "new").exists()

@@ -211,7 +211,8 @@ class TestRecipe:
 
     def test_attackers_learn_from_two_sets_joined(self, recipe: tuple[Path, Run]) -> None:
         folder, run = recipe
-        words = ("utils/copy_data_dir.py", "--prefix", "x", "data/train", "other/data/train")
+        prefix = ("--spk-prefix", "x", "--utt-prefix", "x")
+        words = ("utils/copy_data_dir.py", *prefix, "data/train", "other/data/train")
         run_words(words, 0, cwd=folder)
         run("--systems", "b2r", "--genders", "f", "--attackers", "semi_informed_backend",
             "--attacker-train", "train other/data/train", "--informed-draws", "2",

@@ -43,7 +43,7 @@ def _join(name: str, table: dict[str, str], source: DataDir, sources: Sequence[D
         what = f"{FILES[name].noun('segments' in source.tables)} {few(common, 1)}"
         why = " with another value"
         if FILES[name].key != "speaker":
-            why = "; give one source other ids by utils/copy_data_dir.py --prefix"
+            why = "; give one source other ids with utils/copy_data_dir.py"
         raise UserError(f"{source.path / name}: {what}: also in {first.path}{why}")
     table.update(new)
 

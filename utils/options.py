@@ -27,7 +27,7 @@ NotSpeakersOf = Annotated[
 ]  # fmt: skip
 TrialFormat = Annotated[
     Literal["auto", "kaldi", "speechbrain", "voxceleb", "csv"],
-    "The format of trials and scores (docs/your_own_system.md has examples); auto: the one that "
+    "The format of trials and scores (utils/convert_trials.py has examples); auto: the one that "
     "all lines of a file have",
     COMMON,
 ]  # fmt: skip

@@ -467,18 +467,20 @@ def guess_format(path: Path) -> str:
         return "kaldi"
 
 
-def read_other(path: Path, kind: str, column: str) -> Trials | Scores:
-    """Read trials (column: `label`) or scores (`score`) of a format, or `auto`; UserError names
-    file and line of the first fault, with an example of the format; also for a duplicate pair."""
-    _, columns, lines = _find_format(path, kind)
-    if column not in columns:
-        raise UserError(f"{path}: has no {column}s")
-    of = columns["enrol"], columns["trial"]
-    pairs: Trials | Scores
-    if column == "label":
+def read_any(path: Path, kind: str = "auto") -> tuple[str, Trials | None, Scores | None]:
+    """Read the format, trials if there are labels, and scores if there are scores.
+
+    UserError names file and line of the first fault, with an example of the format; also for a
+    duplicate pair.
+    """
+    kind, columns, lines = _find_format(path, kind)
+    enrol, trial = columns["enrol"], columns["trial"]
+    trials = scores = None
+    if "label" in columns:
         target = np.array([LABELS[label.lower()] for label in columns["label"]])
-        pairs = Trials(*of, target, lines)
-    else:
-        pairs = Scores(*of, np.array(columns["score"], np.float64), lines)
-    check_pairs_once(path, pairs, "listed" if column == "label" else "scored")
-    return pairs
+        trials = Trials(enrol, trial, target, lines)
+        check_pairs_once(path, trials, "listed")
+    if "score" in columns:
+        scores = Scores(enrol, trial, np.array(columns["score"], np.float64), lines)
+        check_pairs_once(path, scores, "scored")
+    return kind, trials, scores

@@ -1,12 +1,13 @@
 """The VoicePrivacy challenges' own figures: averages, categories, and what was not measured.
 
-The result files of those since 2024 are also read and written, so that a participant's figures and
-those of a recipe can stand beside each other.
+Their result files are also read and written, so that a participant's
+figures and those of a recipe can stand beside each other.
 """
 
 import math
+import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -16,14 +17,17 @@ import numpy as np
 import yaml
 from pandas import DataFrame, MultiIndex, concat
 
+from local.metrics.detection import tag
 from local.protocols.attackers import Privacy, Protocol, Sets
 from local.report.frame import ROOT, SIMILARITY, UTILITY, VERIFICATION, where
 from utils.cli import UserError
-from utils.tables import read_lines, write_file
+from utils.tables import read_lines
 
 _TOLD = yaml.safe_load((ROOT / "local/report/challenge.yaml").read_text(encoding="utf-8"))
 UNPROTECTED = "unprotected"
-FIGURES = ("eer", "wer", "uar", "f0_correlation_vpc22", "g_vd_2020")
+TRAINED = "trained"  # a recogniser that learnt from protected speech, where it hears the original
+VOICES = ("deid_2020", "g_vd_2020")
+FIGURES = (*_TOLD["figures"], *VOICES)
 _ROUNDED = 1e-4  # by which one figure may differ in the files of a year
 COUNTED = ("substitutions", "insertions", "deletions")
 
@@ -31,9 +35,11 @@ COUNTED = ("substitutions", "insertions", "deletions")
 @dataclass(frozen=True)
 class Score:
     """A figure of a challenge, a fraction (of `g_vd_2020`: dB). what: of FIGURES; split: such as
-    libri_test_f; protected: whether speech was. attacker: whose; empty for words, emotions and
-    pitch. low, high: of its interval, NaN where there is none. parts: for wer the counts `words`
-    and those of COUNTED, for uar the recall of each emotion. note: the metric of uar."""
+    libri_test_f; protected: whether speech was. attacker: whose; empty for words (but TRAINED),
+    emotions and pitch. An evaluator that learnt from protected speech and hears original enrolment,
+    or also trials: semi_informed_OA, semi_informed_OO. low, high: of its interval, NaN where there
+    is none. parts: for wer the counts `words` and those of COUNTED, for uar the recall of each
+    emotion, for f0_correlation_vpc22 `std`. note: where it comes from; of uar its metric."""
 
     what: str
     split: str
@@ -66,7 +72,7 @@ def scores_of(figures: DataFrame, protocol: Protocol, system: str, evaluator: st
     of = where(own, evaluator=evaluator, split=lists)
     asked = (UNPROTECTED, *protocol.attackers.split())
     attacks = where(of, family=VERIFICATION, attacker=asked)
-    voices = where(of, family=SIMILARITY, attacker="", metric="g_vd_2020")
+    voices = where(of, family=SIMILARITY, attacker="", metric=VOICES)
     theirs = "eer_speechbrain" if protocol.layout.startswith("rank") else "eer_kaldi"
     named = {theirs: "eer", "uar_vpc24": "uar"}  # 2024 and 2026: the mean over folds
     every = _pick(concat([attacks, voices, where(own, family=UTILITY)]), named, system)
@@ -114,7 +120,8 @@ def _parts(figures: DataFrame, row: Any) -> dict[str, float]:
     if row.what == "wer" and "n_words" in by:
         words = by["n_words"]
         return {"words": words} | {n: round(by[f"wer_{n}"] * words) for n in COUNTED}
-    return {}
+    std = by.get(f"{row.what}_std")  # of pitch
+    return {} if std is None else {"std": std}
 
 
 def _join(scores: Sequence[Score]) -> Score:
@@ -153,10 +160,15 @@ def averages(
     return {name: float(np.average(own, weights=weights)) for name, own in values.items()}
 
 
+def kaldi_percent(value: float) -> str:
+    """A fraction in percent as Kaldi's recipes print it: four digits that count."""
+    return f"{100 * value:.4g}%"
+
+
 def _printed(score: Score) -> float:
     """A figure as it stands in the file."""
     if score.what == "eer":
-        return float(f"{100 * score.value:.4g}")
+        return float(kaldi_percent(score.value)[:-1])
     digits = {"wer": 2, "f0_correlation_vpc22": 4}.get(score.what)
     value = 100 * score.value if score.what == "wer" else score.value
     return value if digits is None else float(f"{value:.{digits}f}")
@@ -218,14 +230,18 @@ def _ranked(value: float, categories: Sequence[float]) -> str:
     return f", category {n} of {len(categories)}{least}"
 
 
-# ---- Result files of the challenges since 2024, read and written as their tools write them.
+# ---- Result files of the challenges, read and written as their tools write them.
 #
-# result_for_rank<suffix> has sections `---- <name> results ----`, each a table of pandas, in
-# percent. Nothing of the challenges' code is here: the layouts follow their published files.
+# result_for_rank<suffix> of 2024 and 2026 has sections `---- <name> results ----`, each a table of
+# pandas, in percent. results.txt of 2020, and of 2022 together with results_summary.txt, has lines
+# of Kaldi's programs. Nothing of the challenges' code is here: the layouts follow their published
+# files.
 
 
 GENDERS = ("f", "m", "mixed")
 CONDITIONS = ("original", "anon")
+
+# ---- result_for_rank<suffix>
 
 LAZY, INFORMED = "ASV_eval", "ASV_eval^anon"
 _LABELS = ("dataset", "split", "gender", "enrollment", "trial", "ser", "asr")
@@ -391,23 +407,222 @@ def _table(name: str, rows: Rows, layout: Layout, emotions: Sequence[str] = ()) 
     return f"---- {name} results ----\n{text}" if rows else ""
 
 
-def _check_ranked(path: Path, protocol: Protocol) -> None:
-    if protocol.layout not in LAYOUTS:
-        raise UserError(f"{path}: files of {protocol.challenge} are neither read nor written")
+# ---- results.txt of 2020 and 2022, and results_summary.txt of 2022
+#
+# 2022 has two evaluators and a results.txt of each: of one trained on protected speech in
+# results/, and of one trained on original speech in results.orig/. Either file has enrolment and
+# trials as OO, OA and AA. The summary takes OO from the latter and AA from the former.
+
+_ORIGINAL = re.compile(r"(.*[._-])?orig([._-].*)?")  # such as results.orig_mcadams
+SUMMARY, OWN = "results_summary.txt", "results.txt"
+Whose = tuple[str, str, str]  # attackers of OO, OA and AA
+_SIDES = (("", ""), ("", "_anon"), ("_anon", "_anon"))  # what enrolment and trials end with there
+
+
+def _whose(protocol: Protocol, name: str) -> Whose:
+    """The attackers of a file."""
+    informed = protocol.privacy.attacker
+    if protocol.layout == "summary2022" and name == OWN:
+        return f"{informed}_OO", f"{informed}_OA", informed
+    return UNPROTECTED, "ignorant", informed if name == SUMMARY else "lazy_informed"
+
+
+_LISTS = re.compile(
+    r"ASV-\w+?_enrolls(?P<e>\w*)-(?P<set>\w+?)_trials_(?P<g>[fm](?:_common)?)(?P<t>\w*)"
+)
+_WORDS = re.compile(r"ASR-(?P<set>\w+?)_asr(?P<t>\w*)")
+_ERRORS = re.compile(
+    r"%WER (?P<wer>\S+) \[ (?P<n>\d+) / (?P<words>\d+), (?P<insertions>\d+) ins, "
+    r"(?P<deletions>\d+) del, (?P<substitutions>\d+) sub \] ?(?P<note>.*)"
+)
+_TRIALS = re.compile(r"(?P<set>\w+?)_trials_(?P<g>[fm](?:_common)?)")
+_PITCH = re.compile(r"Pitch_correlation: mean=(?P<mean>\S+) std=(?P<std>\S+)")
+# What stands before figures, these, and how they are written.
+_ITEMS: Mapping[str, tuple[tuple[str, ...], Callable[..., str]]] = {
+    "EER:": (("eer",), lambda x: kaldi_percent(x)),
+    "Cllr (min/act):": (("cllr_min", "cllr"), lambda low, x: f"{low:.3f}/{x:.3f}"),
+    "ROCCH-EER:": (("eer_rocch",), lambda x: f"{100 * x:.3f}%"),
+    "linkability:": (("linkability",), lambda x: f"{x:.6f}"),
+    "Population:": (("d_ece",), lambda x: f"{_zebra(x)} bit"),
+    "Individual:": (("l_w",), lambda x: f"{_zebra(x)} ({tag(x)})"),
+    "De-Identification :": (("deid_2020",), repr),
+    "Gain of voice distinctiveness :": (("g_vd_2020",), repr),
+}
+
+
+def _zebra(x: float) -> str:
+    """A figure as ZEBRA prints it: 0, one digit below 0.0005, or three decimals."""
+    return f"{x:.3f}" if x > 5e-4 else f"{x:.0e}" if x else "0"
+
+
+def parse_lines(path: Path, protocol: Protocol) -> list[Score]:
+    """The figures of results.txt or results_summary.txt. UserError names the first line at fault;
+    averages are left out, because they are computed anew."""
+    found: list[Score] = []
+    of = ""
+    original = any(_ORIGINAL.fullmatch(part) for part in path.absolute().parts[-2:])
+    whose = {True: _whose(protocol, "" if original else OWN), False: _whose(protocol, SUMMARY)}
+    for number, line in read_lines(path):
+        inside = line.startswith("  ")
+        head, _, rest = (of, "", line.strip()) if inside else line.rstrip("\n").partition("  ")
+        of = head
+        if not rest or re.match("(Weighted a|A)verage ", head):
+            continue
+        try:
+            found += _scores_of_line(head, rest.strip(), whose[inside])
+        except (KeyError, ValueError, ZeroDivisionError) as error:
+            at = f"{path}:{number}"
+            raise UserError(f"{at}: no line of a result file: {line.strip()}") from error
+    return found
+
+
+def _match(pattern: re.Pattern[str], text: str) -> re.Match[str]:
+    if found := pattern.fullmatch(text):
+        return found
+    raise ValueError(text)
+
+
+def _scores_of_line(head: str, text: str, whose: Whose) -> list[Score]:
+    """The figures of an item. KeyError or ValueError for anything else."""
+    if errors := _ERRORS.fullmatch(text):
+        of = _match(_WORDS, head)
+        counts = {name: int(errors[name]) for name in ("words", *COUNTED)}
+        wer, note = int(errors["n"]) / counts["words"], errors["note"]
+        who = TRAINED if "/user_" in note and not of["t"] else ""
+        return [Score("wer", of["set"], bool(of["t"]), wer, who, parts=counts, note=note)]
+    attacker, protected = "", True
+    of = _match(_LISTS if head.startswith("ASV-") else _TRIALS, head)
+    if "t" in of.groupdict():
+        protected = bool(of["t"])
+        attacker = whose[_SIDES.index(("_anon" * bool(of["e"]), "_anon" * protected))]
+    gender, _, common = of["g"].partition("_")
+    split = "_".join(filter(None, (of["set"], common, gender)))
+    if pitch := _PITCH.fullmatch(text):
+        parts = {"std": float(pitch["std"])}
+        return [Score("f0_correlation_vpc22", split, True, float(pitch["mean"]), parts=parts)]
+    start = next((start for start in _ITEMS if text.startswith(start)), "")
+    names, told = _ITEMS[start][0], text.removeprefix(start).strip().partition(" ")[0]
+    scale = 100 if names[0] in ("eer", "eer_rocch") else 1  # also where nobody wrote the %
+    return [
+        Score(what, split, protected, _read(what, x) / scale, attacker)
+        for what, x in zip(names, told.rstrip("%").split("/"), strict=True)
+    ]
+
+
+def _lists_of(split: str) -> str:
+    """Their name of a list: vctk_dev_trials_f_common for vctk_dev_common_f."""
+    data, part, gender = _row_of(split)
+    return f"{data}_{part}_trials_{gender}"
+
+
+class _Lines:
+    """Lines of the figures of a system."""
+
+    def __init__(self, scores: Sequence[Score], protocol: Protocol) -> None:
+        self.words, self.splits = protocol.words, _lists(protocol)
+        self.by: dict[tuple[str, str, bool, str], list[Score]] = {}
+        for score in scores:
+            key = score.what, score.split, score.protected, score.attacker
+            self.by.setdefault(key, []).append(score)
+
+    def items(self, split: str, protected: bool = True, attacker: str = "") -> dict[str, str]:
+        """Lines on a list, by what they begin with; of several figures of a kind the last."""
+        found = {}
+        for start, (names, tell) in _ITEMS.items():
+            scores = [self.by.get((name, split, protected, attacker)) for name in names]
+            if all(scores):
+                found[start] = f"  {start} {tell(*(own[-1].value for own in scores if own))}"
+        return found
+
+    def lists(self, whose: Whose) -> Iterator[tuple[str, tuple[str, bool, str]]]:
+        """Titles of attacks; the list, whether its speech is protected, the attacker."""
+        for split, ((enrol, trial), who) in product(self.splits, zip(_SIDES, whose, strict=True)):
+            data, name = "_".join(_row_of(split)[:2]), _lists_of(split)
+            yield f"ASV-{data}_enrolls{enrol}-{name}{trial}", (split, bool(trial), who)
+
+    def heard(self, *who: str) -> Iterator[tuple[str, list[str]]]:
+        """Titles of recognised sets, and Kaldi's lines by the first recogniser that heard them."""
+        for word, protected in product(self.words, (False, True)):
+            heard = (self.by.get(("wer", joined(word)[0], protected, one)) for one in who)
+            if found := next(filter(None, heard), None):
+                lines = [_say_words(score) for score in found if score.parts]
+                yield f"ASR-{joined(word)[0]}_asr{'_anon' * protected}", lines
+
+    def pitch(self) -> list[str]:
+        """Lines of the correlation of pitch."""
+        return [
+            f"{_lists_of(split)}  Pitch_correlation: mean={scores[-1].value:.4f} "
+            f"std={scores[-1].parts.get('std', math.nan):.4f}"
+            for split in self.splits
+            if (scores := self.by.get(("f0_correlation_vpc22", split, True, "")))
+        ]
+
+
+def _say_words(score: Score) -> str:
+    """Kaldi's line of words."""
+    n = {name: int(score.parts[name]) for name in score.parts}
+    errors = sum(n[name] for name in COUNTED)
+    counts = f"{n['insertions']} ins, {n['deletions']} del, {n['substitutions']} sub"
+    told = f"  %WER {100 * score.value:.2f} [ {errors} / {n['words']}, {counts} ]"
+    return f"{told} {score.note}".rstrip()
+
+
+def write_full(scores: Sequence[Score], protocol: Protocol, *, original: bool = False) -> str:
+    """The text of results.txt, of 2020 or 2022. original: of the evaluator that is trained on
+    original speech."""
+    of, lines = _Lines(scores, protocol), []
+    lists = sorted(of.lists(_whose(protocol, "" if original else OWN)))
+    blocks = [(title, [*of.items(*at).values()]) for title, at in lists]
+    blocks += [(title, heard or [""]) for title, heard in sorted(of.heard(TRAINED, ""))]
+    blocks += [] if original else [(line, [""]) for line in of.pitch()]
+    blocks += [(_lists_of(s), [*of.items(s).values()]) for s in of.splits if not original]
+    for title, items in blocks:
+        lines += [title, *filter(None, items)] if items else []
+    return "\n".join([*lines, ""])
+
+
+def write_summary(scores: Sequence[Score], protocol: Protocol) -> str:
+    """The text of results_summary.txt of 2022, with its averages."""
+    of, lines = _Lines(scores, protocol), []
+    own, all_lists = protocol.privacy.attacker, list(of.lists(_whose(protocol, SUMMARY)))
+    for wanted, splits in product((UNPROTECTED, own), protocol.privacy.sets.values()):
+        named = [one for one in all_lists if one[1][2] == wanted and one[1][0] in splits]
+        for title, at in named if wanted != own else sorted(named):
+            lines += [title + line for start, line in of.items(*at).items() if start == "EER:"]
+    heard = sorted(of.heard(""), key=lambda one: one[0].endswith("_anon"))
+    lines += [title + found[-1] for title, found in heard if found]
+    lines += of.pitch()
+    for split in of.splits:
+        found = of.items(split).items()
+        lines += [_lists_of(split) + line for start, line in found if start.startswith("Gain")]
+    return "\n".join([*lines, *means(scores, protocol), ""])
+
+
+# ---- Any of them
 
 
 def read_results(path: Path, protocol: Protocol) -> list[Score]:
-    """The figures of a result file; protocol: says whose its EERs are. UserError names the first
-    line at fault."""
-    _check_ranked(path, protocol)
-    if found := [*_read_rank(path, protocol.privacy.attacker)]:
-        return found
-    raise UserError(f"{path}: has no line such as '---- ASV_eval results ----'")
+    """The figures of a result file of any year; protocol: says whose its EERs are. UserError names
+    the first line at fault."""
+    ranked = protocol.layout in LAYOUTS
+    informed = protocol.privacy.attacker
+    found = [*_read_rank(path, informed)] if ranked else parse_lines(path, protocol)
+    if not found:
+        expected = "---- ASV_eval results ----" if ranked else "ASV-<lists>"
+        raise UserError(f"{path}: has no line such as '{expected}'")
+    return found
 
 
 def write_results(
-    scores: Sequence[Score], protocol: Protocol, out: Path, at: time.struct_time
-) -> None:
-    """Write the result file that the challenge's own tools would write."""
-    _check_ranked(out, protocol)
-    write_file(out, write_rank(scores, protocol, [time.strftime("%d-%m-%y_%H:%M", at)]))
+    scores: Sequence[Score], protocol: Protocol, system: str, at: time.struct_time
+) -> dict[str, str]:
+    """The text of each result file that the challenge's own tools would write, by its name."""
+    if protocol.layout in LAYOUTS:
+        stamp = time.strftime("%d-%m-%y_%H:%M", at)
+        return {f"result_for_rank_{system}": write_rank(scores, protocol, [stamp])}
+    texts = {OWN: write_full(scores, protocol)}
+    if protocol.layout == "summary2022":
+        original = write_full(scores, protocol, original=True)
+        texts |= {f"results.orig/{OWN}": original} if original.startswith("ASV-") else {}
+        texts[SUMMARY] = write_summary(scores, protocol)
+    return texts

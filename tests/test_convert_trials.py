@@ -7,7 +7,7 @@ import pytest
 
 from local.compute_metrics import main as compute_metrics
 from tests.refusals import refuses
-from utils.trials import read_other, write_scores, write_trials
+from utils.convert_trials import main
 
 TRIALS = "a a-1 target\na b-1 nontarget\n"
 SCORES = "a a-1 0.5\na b-1 -1.0\n"
@@ -16,45 +16,40 @@ SCORES = "a a-1 0.5\na b-1 -1.0\n"
 @pytest.mark.parametrize(
     ("text", "made"),
     [
-        (TRIALS, {"label": TRIALS}),
-        (SCORES, {"score": SCORES}),
-        ("a b-1 0 -1\na a-1 1 0.5\n", {"label": TRIALS, "score": SCORES}),  # speechbrain
-        ("1 a a-1\n0 a b-1\n", {"label": TRIALS}),  # voxceleb
-        ("1 a a-1 .5\n0 a b-1 -1e0\n", {"label": TRIALS, "score": SCORES}),
-        ("score,Test,enroll\n0.5,a-1,a\n-1,b-1,a\n", {"score": SCORES}),
-        ("model;probe;same;note\na;a-1;True;\n\na;b-1;False;x\n", {"label": TRIALS}),
-        ("ref\ttest\tlabel\na\ta-1\tsame\na\tb-1\tdifferent\n", {"label": TRIALS}),
+        (TRIALS, {"trials": TRIALS}),
+        (SCORES, {"scores": SCORES}),
+        ("a b-1 0 -1\na a-1 1 0.5\n", {"trials": TRIALS, "scores": SCORES}),  # speechbrain
+        ("1 a a-1\n0 a b-1\n", {"trials": TRIALS}),  # voxceleb
+        ("1 a a-1 .5\n0 a b-1 -1e0\n", {"trials": TRIALS, "scores": SCORES}),
+        ("score,Test,enroll\n0.5,a-1,a\n-1,b-1,a\n", {"scores": SCORES}),
+        ("model;probe;same;note\na;a-1;True;\n\na;b-1;False;x\n", {"trials": TRIALS}),
+        ("ref\ttest\tlabel\na\ta-1\tsame\na\tb-1\tdifferent\n", {"trials": TRIALS}),
     ],
 )
 def test_every_format_is_recognised(tmp_path, text, made):
-    path, out = tmp_path / "theirs", tmp_path / "ours"
-    path.write_text(text)
-    for column, write in (("label", write_trials), ("score", write_scores)):
-        if column in made:
-            write(out, read_other(path, "auto", column))
-            assert out.read_text() == made[column]
-        else:
-            refuses(f"theirs: has no {column}s", read_other, path, "auto", column)
+    (tmp_path / "theirs").write_text(text)
+    assert main([str(tmp_path / "theirs"), str(tmp_path / "out")]) == 0
+    assert {p.name: p.read_text() for p in (tmp_path / "out").iterdir()} == made
 
 
 @pytest.mark.parametrize(
-    ("text", "kind", "said"),
+    ("text", "options", "said"),
     [
-        ("", "auto", ":1: the file is empty"),
-        ("a b\n", "auto", "is in no format that is known; give --format .*voxceleb: 1 ann ann-01"),
-        ("1 a 0\n0 b 1\n", "auto", "may be kaldi or voxceleb; give --format"),
-        ("a b target\na b 1\n", "kaldi", ":2: 'a b 1' is not as in kaldi"),
-        ("a b nan\n", "auto", "is in no format"),
-        ("a b 1_0\n", "auto", "is in no format"),
-        ("a b 1 x\n", "speechbrain", ":1: 'a b 1 x' is not as in speechbrain"),
-        ("enrol,trial,score\na,b,1\nc,d\n", "auto", ":3: 'c,d' is not as in csv"),
-        ("enrol,trial\na,b\n", "auto", ":1: the header names no enrol, trial and label or score"),
-        ("a b 1\na b 2\n", "kaldi", "a b is scored twice"),
+        ("", [], ":1: the file is empty"),
+        ("a b\n", [], "is in no format that is known; give --format .*voxceleb: 1 ann ann-01"),
+        ("1 a 0\n0 b 1\n", [], "may be kaldi or voxceleb; give --format"),
+        ("a b target\na b 1\n", ["--format", "kaldi"], ":2: 'a b 1' is not as in kaldi"),
+        ("a b nan\n", [], "is in no format"),
+        ("a b 1_0\n", [], "is in no format"),
+        ("a b 1 x\n", ["--format", "speechbrain"], ":1: 'a b 1 x' is not as in speechbrain"),
+        ("enrol,trial,score\na,b,1\nc,d\n", [], ":3: 'c,d' is not as in csv"),
+        ("enrol,trial\na,b\n", [], ":1: the header names no enrol, trial and label or score"),
+        ("a b 1\na b 2\n", ["--format", "kaldi"], "a b is scored twice"),
     ],
 )  # fmt: skip
-def test_bad_input_is_one_line(tmp_path, text, kind, said):
+def test_bad_input_is_one_line(tmp_path, text, options, said):
     (tmp_path / "theirs").write_text(text)
-    refuses(said, read_other, tmp_path / "theirs", kind, "score")
+    refuses(said, main, [*options, str(tmp_path / "theirs"), str(tmp_path / "out")])
 
 
 @pytest.mark.parametrize(
@@ -104,6 +99,12 @@ def test_recordings_compared_with_themselves_were_counted(tmp_path, trials, line
     assert "they are counted" in caplog.text
 
 
+def test_scores_without_labels_are_no_trials(tmp_path):
+    path = tmp_path / "list"
+    path.write_text("enrol,trial,score\na,b,1\n")
+    refuses("list: has no labels", compute_metrics, ["verification", str(path), str(path), "-"])
+
+
 def test_a_fault_in_a_csv_was_told_as_one_of_kaldis_format(tmp_path):
     (tmp_path / "trials").write_text("a a-1 target\na b-1 nontarget\n")
     (tmp_path / "s.csv").write_text("enrol,trial,score\na,a-1,0.9\na,b-1,x0.1\n")
@@ -131,4 +132,4 @@ def test_the_last_of_two_columns_of_one_meaning_was_taken(tmp_path, header):
     """Raw scores beside calibrated ones, say; of a list without labels nothing was written."""
     (tmp_path / "s.csv").write_text(f"{header}\na,b,1,0.5,2\n")
     said = r"s\.csv:1: the header names \w+ twice"
-    refuses(said, read_other, tmp_path / "s.csv", "auto", "score")
+    refuses(said, main, [str(tmp_path / "s.csv"), str(tmp_path / "out")])
