@@ -172,11 +172,9 @@ def of_archives(root: Path) -> Iterator[Target]:
 
 def of_settings(root: Path) -> Iterator[Target]:
     """YAML files of this project, and each of their settings with values of other kinds."""
-    readers = {f"{name}": read for name, read in NETWORKS.items() if name != "systems/psd"}
-    for name, read in {
-        **readers,
-        **{f"systems/{name}": describe_system for name in SYSTEMS},
-    }.items():
+    readers: dict[str, Callable[[Path], object]] = {**NETWORKS}
+    readers |= {f"systems/{name}": describe_system for name in SYSTEMS}
+    for name, read in readers.items():
         path = _write(root / f"{name}.yaml", settings_text(CONF / f"{name}.yaml").decode())
         yield Target(path, "yaml", lambda path=path, read=read: read(path), (), odd_settings(path))
 
@@ -210,7 +208,7 @@ def of_results(root: Path) -> Iterator[Target]:
     path = _write(root / "attack/attacker.json", json.dumps({"attacker": "ignorant"}))
 
     def read_attack() -> None:
-        told = attacks([root / "attack"])[1]
+        told = attacks({folder: of}, [(folder, root, root / "attack")])[1]
         _must(not told, told)
 
     yield Target(path, "json", read_attack)
