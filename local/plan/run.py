@@ -33,7 +33,7 @@ from utils.cli import UserError, refusing
 from utils.digests import remembering
 from utils.recipe import Planned
 from utils.settings import is_settings
-from utils.stamps import MEMORY, is_current, made_by
+from utils.stamps import MEMORY, is_current, made_by, read_stamp
 from utils.tables import read_json_object
 
 # ---- Options of earlier runs: their figures stay in the report as long as they are up to date.
@@ -122,8 +122,8 @@ def plan_report(own: Recipe, attacks: Attacks, utility: Utility) -> list[str]:
         with remembering(MEMORY):
             current = is_current(Path(folder), known)
         if of.evaluator == EVERYBODY:  # of all attackers, some of whom --drop may have taken out
-            scores = {word for word in made_by(Path(folder)) if word.startswith("exp/scores/")}
-            current = current and scores.issubset(rows[folder].values["lists"])
+            read, row = (read_stamp(Path(folder)) or {}).get("inputs", {}), rows[folder].values
+            current = current and read.keys() <= {row["utt2spk"], *row["lists"]}
         stale.extend([] if current else [folder])
         return current
 
