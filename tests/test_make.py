@@ -85,7 +85,6 @@ def test_defaults_of_make(project):
     ],
 )
 def test_what_make_cannot_use_was_not_named_in_one_line(project, words, message):
-    """`bash: line 1: IN: make protect ...`; in= and SYSTEMS= counted for nothing, RENAME=yes kept the
-    names."""
+    """`bash: line 1: IN: make ...`; in= and SYSTEMS= counted for nothing, RENAME=yes kept names."""
     (line,) = make(project, "protect", *words, status=2).stderr.splitlines()
     assert f"*** make protect: {message}" in line
