@@ -1,6 +1,5 @@
 """Options that programs share; heavy imports stand in the functions, so that --help is quick."""
 
-import logging
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -116,7 +115,6 @@ def begin_training(
     data hold a tested speaker."""
     from steps.training.settings import read_config, with_steps
 
-    logging.getLogger("speechbrain").setLevel(logging.WARNING)
     keep_freed_memory()
     config = change(read_config(kind, conf))
     if steps is not None:

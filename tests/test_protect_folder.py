@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import logging
 import os
 import re
 import signal
@@ -747,6 +748,12 @@ def test_what_it_takes_is_told_before_it_starts(folder, tmp_path, capsys):
     assert "0:06 of audio in 5 files, 1 at a time: about 0:00 on cores like ours" in said
     assert "1 of 5 names look like those of people" in said
     assert "a name like that of a person: Anna Li.wav" in said and "not noticed" in said
+
+
+def test_the_log_of_speechbrain_stood_among_what_is_told(run_program):
+    (log := logging.getLogger("speechbrain")).setLevel(logging.NOTSET)
+    run_program("steps/protect_folder.py", "--help")
+    assert not log.isEnabledFor(logging.INFO)
 
 
 def test_the_console_was_silent_on_silence_and_long_on_limits(folder, tmp_path, capsys):

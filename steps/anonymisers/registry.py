@@ -111,8 +111,9 @@ def whole_numbers(samples: Float64, kind: str) -> npt.NDArray[Any]:
 
 # ---- Anonymisers by name, their common interface, and their construction from a YAML file.
 
-# Of an anonymiser: CPU seconds for a second of speech, one core of ours (benchmarks/RESULTS.md).
-CPU_SECONDS = {"mcadams": 0.006, "voice_conversion": 0.04, "knn_vc": 0.04, "model": 0.07}
+# Of an anonymiser: CPU seconds for a second of speech, one core of ours (benchmarks/RESULTS.md);
+# `model`: of the default, models/place (benchmarks/archive.csv).
+CPU_SECONDS = {"mcadams": 0.006, "voice_conversion": 0.04, "knn_vc": 0.04, "model": 0.1}
 
 
 @dataclass(frozen=True)
