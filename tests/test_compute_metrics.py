@@ -47,7 +47,7 @@ def test_a_threshold_needs_both_kinds_of_trial_in_all_lists_together(tmp_path: P
         lists += ["--list", trials, own]
     found = compute(tmp_path, "threshold", *lists)
     assert (found["n_target"], found["n_nontarget"], found["threshold"]) == (3, 3, 1.5)
-    refuses("target and nontarget trials are both", compute, tmp_path, "threshold", *lists[:3])
+    refuses("no nontarget trial; both kinds", compute, tmp_path, "threshold", *lists[:3])
 
 
 VERIFICATION_KEYS = {
