@@ -66,8 +66,9 @@ class Lists(NamedTuple):
         from utils.trials import check_not_itself, join_scores, merge
 
         parts = {path: _read(path, self.format, "trials") for path in _each(lists)}
-        for path, own in parts.items() if self.allow_self is not None else ():
-            check_not_itself(path, own, allowed=self.allow_self)
+        if (allowed := self.allow_self) is not None:
+            for path, own in parts.items():
+                check_not_itself(path, own, allowed=allowed)
         trials, named = merge(parts), " + ".join(map(str, parts))
         found = [
             join_scores(
