@@ -211,7 +211,9 @@ def main() -> None:
     of_one = Path("data") / f"{train}_{system}_utt"
     protected = max(joint, key=lambda at: int(at.name.rpartition("draws")[2]), default=of_one)
     of = {name: Path("exp/xvectors") / name for name in ENCODERS}
-    of = {name: at for name, at in of.items() if (at / protected.name).is_dir()}
+    needed = [Path(name, "xvector.scp")
+              for name in (protected.name, f"{enrols}_{system}", f"{trials}_{system}")]  # fmt: skip
+    of = {name: at for name, at in of.items() if all((at / own).is_file() for own in needed)}
     learnt = {name: read_training(at / protected.name, protected, 0)[1] for name, at in of.items()}
     heard = {
         name: Sides(*(read_xvectors(at / f"{one}_{system}") for one in (enrols, trials)))
