@@ -11,11 +11,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
-from local.options import Bootstrap, Figures, write_figures
+from local.options import Figures, Resamples, write_figures
 from utils.cli import UserError
 from utils.commands import commands
 from utils.datadir import check_apart, load_data_dir
-from utils.options import AllowSelf, Seed
+from utils.options import AllowSelf
 
 Vectors = Annotated[Path, "x-vectors of recordings", "XVECTORS"]
 Folder = Annotated[Path, "The data directory of these recordings", "DATA"]
@@ -50,7 +50,7 @@ def _inference(
     attribute: Annotated[
         Sequence[str], "Another attribute, of tables spk2<NAME>; may be given again", "NAME"
     ] = (),
-    bootstrap: Bootstrap = 0, seed: Seed = 0,
+    resamples: Resamples,
 ) -> None:  # fmt: skip
     """How well sex and age band are inferred from recordings of people who are not in XVECTORS.
 
@@ -62,7 +62,7 @@ def _inference(
     attacked, data = _read_side(trials)
     check_apart(set(train.spk2utt), data_dir, set(attacked.spk2utt), data[0].path)
     known, sought = attributes([learnt], attribute), attributes(data, attribute)
-    write_figures(out, inference(train, attacked, known, sought, n_bootstrap=bootstrap, seed=seed))
+    write_figures(out, inference(train, attacked, known, sought, **resamples.words))
 
 
 def _crowd(
@@ -71,7 +71,7 @@ def _crowd(
         Sequence[tuple[Path, Path]], "Recordings of people who are candidates only; may be given "
         "again", "XVECTORS DATA",
     ] = (),
-    bootstrap: Bootstrap = 0, seed: Seed = 0,
+    resamples: Resamples,
 ) -> None:  # fmt: skip
     """How surely recordings lead to their person among ever more candidates.
 
@@ -87,7 +87,7 @@ def _crowd(
         if len(sexes) == 1 and own.spk2gender:
             side = side.only([who for who in side.spk2utt if own.spk2gender[who] in sexes])
         sides.append((pair[1], side))
-    write_figures(out, crowd(sides, attacked, n_bootstrap=bootstrap, seed=seed))
+    write_figures(out, crowd(sides, attacked, **resamples.words))
 
 
 def _groups(
@@ -100,7 +100,7 @@ def _groups(
         Sequence[tuple[str, str, str]], "An attacker, the run of a random system, and the scores "
         "of a list; given again for each", "ATTACKER RUN SCORES",
     ],
-    allow_self: AllowSelf = False, bootstrap: Bootstrap = 0, seed: Seed = 0,
+    allow_self: AllowSelf = False, resamples: Resamples,
 ) -> None:  # fmt: skip
     """Which group of people the strongest attacker finds best, and by how much."""
     import numpy as np
@@ -130,7 +130,7 @@ def _groups(
     utt2spk = {utt: who for one in data for utt, who in one.utt2spk.items()}
     speakers = find_speakers(whole, utt2spk, **paths, utt2spk_path="utt2spk")
     write_figures(out, groups(
-        whole, every, speakers, attributes(data), n_bootstrap=bootstrap, seed=seed
+        whole, every, speakers, attributes(data), **resamples.words
     ))  # fmt: skip
 
 

@@ -33,7 +33,6 @@ class TestPlan:
             ("white_box", DRAWN, "e/plda", "only systems of level const"),
             ("semi_informed_backend", DRAWN, "e/cosine", "cosine has nothing to train"),
             ("semi_informed_backend", DRAWN, "e/cosine_raw", "cosine_raw has nothing to train"),
-            ("semi_informed_backend", DRAWN, "timing/rho1", "rho1 has nothing to train"),
             ("semi_informed", DRAWN, "hub:a/b/plda", "comes trained"),
             ("semi_informed", DRAWN, "resemblyzer/plda", r"a head on it (_finetuned), and its"),
             ("semi_informed", PERM, "e/plda", "at level utt"),
@@ -55,7 +54,6 @@ class TestPlan:
         assert levels(DRAWN, "utt") == ["utt"]
         assert levels(DRAWN, "same") == levels(DRAWN, "spk") == ["spk"]
         assert levels(FIXED, "utt") == ["const"]  # it draws nothing, so it knows no other
-        assert levels(AttackedSystem("v", "position", ("spk", "utt")), "utt") == ["position"]
 
     def test_unknown_names_are_told_with_those_known(self):
         for said, names, level in (

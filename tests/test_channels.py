@@ -12,7 +12,7 @@ from local import compute_metrics, fuse_scores
 from local.metrics.leakage import embeddings
 from local.metrics.legal import make_side
 from local.metrics.verification import fuse, normalise
-from steps import extract_channel, score_pairs, score_trials, train_backend
+from steps import extract_channel, score_trials, train_backend
 from steps.asr.engines import Phones
 from steps.channels import recognised
 from steps.channels.recognised import (
@@ -23,7 +23,6 @@ from steps.channels.recognised import (
     away,
     count_parts,
     cut_phones,
-    durations,
     parts_of_phones,
     parts_of_text,
     read_phones,
@@ -35,9 +34,8 @@ from steps.speaker.backends import CentredCosine, TfidfBackend, learn_idf
 from tests.recipes import copy_world, run_recipe
 from tests.refusals import refuses
 from tests.scored import compute, trials_of
-from utils.archives import read_vectors, write_archive
+from utils.archives import read_vectors
 from utils.tables import write_map
-from utils.trials import read_scores
 
 
 def test_counts_by_hand() -> None:
@@ -162,41 +160,6 @@ def test_timing_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {name: found[name] for name in values} == pytest.approx(values)
 
 
-def test_rho_by_hand(tmp_path: Path) -> None:
-    """Of two phones that differ: P of 10 and 20 frames, AY of 20 and 10, each drawn by two typical
-    ones; the cosine, and the mean of the shorter of both in units of each side's mean."""
-    texts = {"a": "P:10 AY:20", "b": "P:20 AY:10"}
-    write_archive(tmp_path / "x/xvector", {
-        utt: timing(read_phones(text)).astype(np.float32) for utt, text in texts.items()
-    })  # fmt: skip
-    write_map(tmp_path / "t", {"a b": "target", "b a": "nontarget", "a a": "target"}, blanks=True)
-    scp, found = str(tmp_path / "x/xvector.scp"), {}
-    for name in ("rho1", "rho2"):
-        out = tmp_path / name
-        assert (
-            score_trials.main(
-                ["--allow-self", "--backend", name, scp, scp, str(tmp_path / "t"), str(out)]
-            )
-            == 0
-        )
-        found[name] = read_scores(out).score
-    typical = durations(np.zeros((1, 44)))[0]
-    assert typical[PHONES.index("B")] == pytest.approx(np.exp(1.9650))
-    own = {utt: typical.copy() for utt in texts}
-    for utt, frames in (("a", {"P": 10, "AY": 20}), ("b", {"P": 20, "AY": 10})):
-        for name, n in frames.items():
-            place = PHONES.index(name)  # the mean of three logs, of which two are typical
-            own[utt][place] = (typical[place] ** 2 * n) ** (1 / 3)
-    a, b = own.values()
-    cosine = a @ b / np.linalg.norm(a) / np.linalg.norm(b)
-    assert found["rho1"] == pytest.approx([1, cosine, cosine], rel=1e-6)  # a a, a b, b a
-    shorter = np.minimum(a / a.mean(), b / b.mean()).mean()
-    assert found["rho2"] == pytest.approx([1, shorter, shorter], rel=1e-6)
-    words = ["--backend", "rho2", "--utt2spk", str(tmp_path / "u"), scp, scp, "pt", "ps"]
-    write_map(tmp_path / "u", {"a": "p", "b": "q"})
-    refuses("rho2 scores lists of trials alone", score_pairs.main, [*words])
-
-
 def test_pieces_of_timing() -> None:
     """Nothing is lost, and none is shorter than asked for unless the whole is."""
     spoken = [("P", 10), ("AY", 30), ("", 20), ("B", 40)]
@@ -319,17 +282,17 @@ def test_every_channel_attacks(world: Path, tmp_path: Path) -> None:
     folder = copy_world(world, tmp_path / "small")
     channels = "words/tfidf sounds/tfidf timing/plda melody/plda"
     options = ["--systems=b2", "--genders=f", "--attackers=ignorant semi_informed_backend"]
-    options += [f"--evaluators=tiny/plda {channels} timing/rho2 fused fused_without_words"]
+    options += [f"--evaluators=tiny/plda {channels} fused fused_without_words"]
     run_recipe(folder, *options, "--report-audio=false")
     rows = list(csv.DictReader((folder / "exp/results/metrics.csv").open()))
     eers = {(row["evaluator"], row["attacker"]) for row in rows if row["metric"] == "eer"}
     attackers = ("unprotected", "ignorant", "semi_informed_backend")
     evaluators = ("tiny/plda", *channels.split(), "fused", "fused_without_words")
-    assert eers >= {*product(evaluators, attackers), ("timing/rho2", "ignorant")}
+    assert eers >= {*product(evaluators, attackers)}
     beside = {row["evaluator"] for row in rows if row["metric"] == "eer_beside_words"}
     assert beside == {"fused"}
     voices = {row["evaluator"] for row in rows if row["family"] in ("legal", "similarity")}
-    assert voices == {"tiny/plda", "timing/plda", "timing/rho2", "melody/plda"}
+    assert voices == {"tiny/plda", "timing/plda", "melody/plda"}
     again = run_recipe(folder, *options, "--report-audio=false")
     assert "making" not in again.stdout
 

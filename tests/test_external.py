@@ -5,6 +5,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -117,14 +118,8 @@ def test_bad_input_is_one_line(tmp_path, data, theirs, break_it, said):
 
 def test_another_length_is_another_utterance(tmp_path, data, theirs):
     soundfile.write(theirs / "deep/s1-000_anon.flac", np.full(4800, 0.1), 16000)
-    refuses(
-        r"anon\.flac is 0\.3 s long, the original 0\.1 s",
-        protect,
-        tmp_path,
-        data,
-        theirs,
-        kind=LossError,
-    )
+    said = r"anon\.flac is 0\.3 s long, the original 0\.1 s"
+    refuses(said, protect, tmp_path, data, theirs, kind=LossError)
 
 
 def test_paths_of_their_own_recipe_are_found_beside_their_table(tmp_path, data, theirs):
@@ -150,29 +145,13 @@ def test_a_factor_of_no_length_was_a_traceback(tmp_path):
     refuses("longer: 0; at least 1 is expected", describe_system, tmp_path / "c.yaml")
 
 
-@pytest.mark.parametrize(
-    ("names", "suffix"),
-    [
-        (["s1-1_anon", "s1-10_anon", "x"], "_anon"),  # s1-10 is not s1-1 with the suffix 0_anon
-        (["s1-1", "s1-10"], ""),
-    ],
-)  # fmt: skip
-def test_a_suffix_is_found(names, suffix):
-    assert find_suffix(Path("f"), names, ["s1-1", "s1-10"]) == suffix
-
-
-def test_names_of_another_corpus_are_refused():
-    refuses("found x1, expected such as s1-1", find_suffix, Path("f"), ["x1"], ["s1-1"])
-
-
-def test_two_suffixes_of_an_utterance_are_not_chosen_between_silently():
-    refuses(
-        r"s1-1 is there as s1-1_anon and as s1-1_raw; .*suffix=",
-        find_suffix,
-        Path("f"),
-        ["s1-1_anon", "s1-10_anon", "s1-1_raw"],
-        ["s1-1", "s1-10"],
-    )
+def test_a_suffix_is_found_if_it_is_the_only_one():
+    find, utts = partial(find_suffix, Path("f")), ["s1-1", "s1-10"]
+    assert find(["s1-1_anon", "s1-10_anon", "x"], utts) == "_anon"  # s1-10 is not s1-1 with 0_anon
+    assert find(utts, utts) == ""
+    refuses("found x1, expected such as s1-1", find, ["x1"], utts)
+    said = r"s1-1 is there as s1-1_anon and as s1-1_raw; .*suffix="
+    refuses(said, find, ["s1-1_anon", "s1-10_anon", "s1-1_raw"], utts)
 
 
 IDMAP = Path(__file__).resolve().parents[2] / "shared/corpora/idmap_samples"

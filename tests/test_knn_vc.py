@@ -76,7 +76,7 @@ def source(speaker: str = "s1", gender: str | None = "f", f0: float = 120.0) -> 
 
 
 def key(level: str, utt: str = "s1-1", dataset: str = "set") -> VoiceKey:
-    return make_keys(level, {utt: utt.split("-")[0]}, dataset, [])[utt]
+    return make_keys(level, {utt: utt.split("-")[0]}, dataset)[utt]
 
 
 class TestMatching:
@@ -262,7 +262,7 @@ class TestContent:
         wave, _ = soundfile.read(voices.parent / "data/wav/a-000.wav")
         pool = VoicePool.load(voices, "cepstra")
         extractor = load_extractor("cepstra")
-        system = WorldConverter(pool, 1, "none", 30000, 0.0, extractor)
+        system = WorldConverter(pool, 1, "none", 0.0, extractor)
         frames = analyse(wave)
         found = match_envelope(
             frames.envelope, [system._voice("a")], (1.0,), 1, 0.0, extractor(wave)
@@ -341,13 +341,6 @@ def test_what_a_pool_cannot_give_is_a_loss_by_name(make_data_dir, pool, tmp_path
     data = make_set(make_data_dir, pool, tmp_path / "set")
     women = write_voices(tmp_path / "women/pool", {"a": ("f", random_frames(0))})
     write_f0_stats_of(women.parent / "f0", ("s1", "s2"))
-    refuses(
-        r"2 of 4 .* 0 voices of gender m beside s2, and 1 are",
-        run,
-        SYSTEMS / "knnvc.yaml",
-        data,
-        tmp_path / "out",
-        women,
-        kind=LossError,
-    )
+    said, words = r"2 of 4 .* 0 voices of gender m beside s2, and 1 are", (data, tmp_path / "out")
+    refuses(said, run, SYSTEMS / "knnvc.yaml", *words, women, kind=LossError)
     assert not (tmp_path / "out/wav.scp").exists()

@@ -144,8 +144,6 @@ def test_a_crowd_without_distractors_is_legal_linkability() -> None:
         name = key(LINKABILITY, recordings=length)
         assert report[but(name, candidates=30)] == pytest.approx(legal[name], rel=1e-12)
     named: Any = {n: report[key("named", recordings=n, candidates=30)] for n in ("1", "3", "all")}
-    five, ten = (report[key(f"among_{k}", candidates=30)] for k in (5, 10))
-    assert named["1"] < five < ten  # type: ignore[operator]
     assert named["all"] > named["3"] > named["1"]
     assert "named_10_recordings_2_candidates" not in report  # nobody has ten
 

@@ -145,6 +145,25 @@ def test_a_dry_run_says_that_the_corpus_cannot_be_had(plan: Plan, corpus: Path) 
     assert not plan().lacking
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("an4", "wav: no such folder"), ("emodb", "wav: no such folder"),
+        ("fsdd", "recordings: no such folder"), ("librispeech", "SPEAKERS.TXT is missing"),
+        ("mls", "metainfo.txt is missing"), ("speechocean", "train/wav.scp: no such file"),
+        ("vctk", "speaker-info.txt is missing"), ("vpc2020", "no such folder"),
+        ("TEMPLATE", "no such table of recordings"),
+    ],
+)  # fmt: skip
+def test_a_dry_run_planned_all_steps_with_a_wrong_corpus(tmp_path, name: str, said: str) -> None:
+    """It looked at the folder's path alone."""
+    folder, wrong = link_recipe(tmp_path, "evaluation=e\nevaluators=resemblyzer/cosine\n"), tmp_path
+    (folder / "prepare.sh").symlink_to(ROOT / "egs" / name / "prepare.sh")
+    done = run_recipe(folder, "--corpus", str(wrong), "--systems=", "--dry-run", status=2)
+    assert said in done.stderr and not done.stdout
+    assert not (folder / "data").exists()
+
+
 def test_the_training_set_was_made_where_no_step_reads_it(plan: Plan, corpus: Path) -> None:
     """4,160 utterances of egs/synth, a quarter of the default recipe's time."""
     (corpus / "conf/encoders/e.yaml").rename(corpus / "conf/encoders/trained.yaml")

@@ -13,7 +13,7 @@ from steps.compare_prosody import main as compare_prosody
 from steps.extract_contours import main as extract_contours
 from steps.synthesis import world
 from steps.synthesis.world import compare, compare_contours, correlate_hz, pitch_of_praat
-from tests.refusals import refuses
+from tests.refusals import refuses, refuses_words
 from tests.utility import compute_prosody
 from tests.world import write_speech
 from utils.cli import LossError
@@ -136,11 +136,8 @@ def test_contours_of_other_audio_were_compared(data, capsys, monkeypatch):
 def test_an_utterance_of_nobody(data):
     compare_prosody([str(data / "o"), str(data / "p"), str(data / "out")])
     (data / "utt2spk").write_text("f1-1 f1\n")
-    refuses(
-        "has no utterance f1-2",
-        compute_prosody,
-        ["--utt2spk", str(data / "utt2spk"), str(data / "out/prosody"), "-"],
-    )
+    words = ("--utt2spk", data / "utt2spk", data / "out/prosody", "-")
+    refuses_words("has no utterance f1-2", compute_prosody, *words)
 
 
 def test_the_challenges_pitch_correlation_by_hand():

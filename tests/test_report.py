@@ -430,7 +430,7 @@ class TestPage:
         pictures = re.findall(r'<figure id="picture-([^"]+)"', text)
         kinds = {name.split("_")[0] for name in pictures}
         assert kinds == {
-            *("deid-gvd", "recordings", "eer-by-attacker", "similarity", "ece"),
+            *("deid-gvd", "recordings", "similarity", "ece"),
             *("ridge", "cmc", "people", "actual"),
         }
         pdfs = {path.stem: path.read_bytes() for path in (report / "figures").iterdir()}
@@ -537,15 +537,6 @@ def test_the_origin_is_not_the_command_of_another_recipe_that_began_since(tmp_pa
     monkeypatch.delenv("PSEUDOVOX_COMMAND")
     assert origin(log)["command"] == "./generators.sh"
     assert origin(tmp_path / "none")["command"] == "not recorded"
-
-
-def test_an_eer_of_80_percent_was_drawn_as_no_leak() -> None:
-    """An attacker turns such scores round: it is one of 20 %."""
-    eers = [("a", "ignorant", 0.8), ("b", "ignorant", 0.45), ("a", "lazy_informed", 0.44)]
-    found = of_rows(figure(s, who, "eer", eer, eer - 0.05, eer + 0.05) for s, who, eer in eers)
-    drawn = pictures.eer_by_attacker(found, "e", "t_f")
-    assert drawn is not None
-    assert "a holds the best attacker measured (ignorant) at 80.0 %" in drawn.alt
 
 
 def test_figures_that_are_not_defined_are_named() -> None:

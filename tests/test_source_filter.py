@@ -1,7 +1,6 @@
 """The small source-filter: sources, filters, losses, discriminators, training, conversion."""
 
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -188,17 +187,6 @@ def test_a_resumed_training_ends_with_the_same_bits(pool, tmp_path):
     made = load_synthesiser(whole).convert(voice(0.3, 120, 500), some_target(), keep)
     assert np.isfinite(made).all()
     refuses("other settings, seed or data", train, pool, stopped, BOTTLENECK, seed=1)
-
-
-WAVES: dict[str, Callable[[], Float64]] = {
-    "noise": lambda: 0.1 * np.random.default_rng(0).standard_normal(RATE),
-    "0.1 s": lambda: voice(0.6, 120, 500)[:1600],
-    "0.2 s": lambda: voice(0.2, 120, 500),
-    "a sample more": lambda: voice(0.6, 120, 500)[:4801],
-    "no whole frame": lambda: voice(1.0, 120, 500)[: RATE - 57],
-    "clipped": lambda: np.clip(50 * voice(0.5, 120, 500), -1, 1),
-    "faint": lambda: 1e-4 * voice(0.5, 120, 500),
-}
 
 
 def test_the_content_is_seen_through_the_warp_of_the_target(trained):

@@ -75,7 +75,7 @@ def source(name: str = "s1", gender: str | None = "f", **other: object) -> Sourc
 
 
 def key(level: str = "spk", dataset: str = "set", utt: str = "s1-1", spk: str = "s1"):
-    return make_keys(level, {utt: spk}, dataset, [])[utt]
+    return make_keys(level, {utt: spk}, dataset)[utt]
 
 
 def pseudo(system, speaker: SourceSpeaker, *where: str):

@@ -92,6 +92,8 @@ def run_program(main: Callable[[Sequence[str] | None], int]) -> NoReturn:
     logging.basicConfig(
         level=logging.INFO, stream=sys.stderr, format=f"{name}: %(levelname)s: %(message)s"
     )
+    for talkative in ("speechbrain", "matplotlib"):  # of how they were set up
+        logging.getLogger(talkative).setLevel(logging.WARNING)
     try:
         status = main(None)
         sys.stdout.flush()

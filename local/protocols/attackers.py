@@ -183,8 +183,7 @@ def _training_level(attacker: Attacker, system: AttackedSystem, level: str) -> s
         return "-"
     if level == "same" or attacker.knows_target or not system.levels:
         return system.level
-    # Other names for the same: every utterance its own draw (position), a speaker their own.
-    if (level, system.level) in (("utt", "position"), ("spk", "perm")):
+    if (level, system.level) == ("spk", "perm"):  # another name for the same
         return system.level
     return level
 
@@ -261,7 +260,7 @@ def read_protocol(path: Path) -> Protocol:
 # ---- Record of an attack: sets, draws, seeds and models, read from their folders.
 
 Json = dict[str, object]
-SHARED_LEVELS = ("perm", "const", "position")  # enrolment and trials share draws by intention
+SHARED_LEVELS = ("perm", "const")  # enrolment and trials share draws by intention
 
 
 @dataclass(frozen=True)
@@ -304,7 +303,7 @@ class AttackSet:
 def compare_draws(enrol: AttackSet, trial: AttackSet) -> Json:
     """Whether enrolment and trials of a speaker share their random draws.
 
-    They may at levels perm, const and position, and where nothing is drawn. UserError where they do
+    They may at levels perm and const, and where nothing is drawn. UserError where they do
     at utt or spk: the attacker would know more than stated.
     """
     if enrol.conf is None or trial.conf is None:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 from steps.anonymisers.registry import RAISED, Anonymiser, Description, OutputLevel, Spoken
 from steps.generators.base import POLICIES, choose_gender
 from steps.sources import LEVELS, SourceSpeaker, SystemRun, VoiceKey
-from steps.synthesis.base import SOURCE_SHARE
 from steps.synthesis.f0 import TRANSFORMS
 from utils.arrays import Float64
 from utils.cli import UserError
@@ -37,14 +36,11 @@ class KnnVcSettings:
     f0: Annotated[str, OneOf(*TRANSFORMS, "none")] = "linear"
     profiles: Natural = 0
     profile: int | None = None
-    max_frames: Count = 30000
-    source_share: Share = SOURCE_SHARE
+    source_share: Share = 0.0
     content: str | None = None
     peak: Part = 0.95
 
     def __post_init__(self) -> None:
-        if self.max_frames < self.k:
-            raise ValueError(f"max_frames: {self.max_frames}; k is {self.k}")
         n, profile = self.profiles, self.profile
         if not n and profile is not None:
             raise ValueError("profile: there are no profiles; give profiles, such as 8")
@@ -162,7 +158,6 @@ def _load_converter(settings: KnnVcSettings, pool: "Path", device: str) -> "Worl
         VoicePool.load(pool, content),
         settings.k,
         settings.f0,
-        settings.max_frames,
         settings.source_share,
         load_extractor(content, device) if content else None,
     )

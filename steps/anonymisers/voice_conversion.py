@@ -32,7 +32,7 @@ from steps.generators.base import (
 )
 from steps.sources import LEVELS, NEEDS, SourceSpeaker, SystemRun, VoiceKey
 from steps.synthesis import base
-from steps.synthesis.f0 import NOISE, STEP, TRANSFORMS, F0Stats, mix_f0_stats, transform_quantised
+from steps.synthesis.f0 import TRANSFORMS, F0Stats, mix_f0_stats
 from steps.synthesis.matching import WorldSynthesiser
 from steps.synthesis.voices import VoicePool
 from utils import settings as rule
@@ -82,13 +82,10 @@ class ConversionSettings:
     f0: Annotated[str, rule.OneOf("none", *TRANSFORMS, PREDICTED)] = "none"
     neighbours: rule.Count | None = None
     k: rule.Count = 4
-    source_share: rule.Share = base.SOURCE_SHARE
     content_scale: Bend = 0.0
     content_bend: Bend = 0.0
     keep: tuple[Annotated[str, rule.OneOf(*base.REMAINS)], ...] = ()
     style: Annotated[str, rule.OneOf(*base.STYLES)] | None = None
-    f0_step: Annotated[float, rule.Number(least=0.01, most=10)] = STEP
-    f0_noise: Annotated[float, rule.Number(least=0, most=10)] = NOISE
     peak: rule.Part = 0.95
     content: base.ContentChange | None = None
     ranges: base.Ranges | None = None
@@ -344,8 +341,6 @@ class VoiceConversion(Anonymiser):
             return lambda contour: contour
         assert source.f0 is not None  # make required --f0
         stats, change = source.f0, TRANSFORMS[settings.f0]
-        if settings.f0 == "quantised":
-            change = partial(transform_quantised, step=settings.f0_step, noise=settings.f0_noise)
         for n, who in ((stats.n, "a source speaker"), (target.f0.n, "a pseudo-speaker")):
             if not n:
                 self.note(f"f0: {who} has no voiced frame, so F0 stays the source's")
@@ -398,7 +393,7 @@ def _load_synthesiser(
     settings: ConversionSettings, pool: VoicePool, run: SystemRun
 ) -> base.Synthesiser:
     if settings.synthesiser == "world":
-        return WorldSynthesiser(pool, settings.k, source_share=settings.source_share)
+        return WorldSynthesiser(pool, settings.k)
     options: dict[str, object] = {}
     if settings.synthesiser.startswith("bn"):
         options = {"keep": settings.keep, "own_f0": settings.f0 == PREDICTED}

@@ -129,7 +129,7 @@ def _unit(vectors: Frames) -> Float64:
 # words: a voice of a few seconds has no frame that is near to each of the source's. Energy contour,
 # timing and aperiodicity stay the source's; the pitch takes the target's range.
 
-_CACHED_VOICES = 4
+_CACHED_VOICES, _MOST_FRAMES = 4, 30000  # of a voice that are searched: 5 minutes
 _SMALLEST_SD = 1e-6
 
 
@@ -189,12 +189,10 @@ class WorldConverter:
         pool: VoicePool,
         k: int,
         f0: str,
-        max_frames: int,
         source_share: float = 0.0,
         extractor: ContentExtractor | None = None,
     ) -> None:
-        """k: frames that are averaged. f0: linear, percentile or none. max_frames: of a voice that
-        are searched.
+        """k: frames that are averaged. f0: linear, percentile or none.
 
         source_share: see `match_envelope`. extractor: of the content by which frames are matched,
         if the pool was opened with it; else envelopes match. UserError where the pool's content is
@@ -207,7 +205,7 @@ class WorldConverter:
         self.speakers, self.gender, self._voices, self._k = pool.speakers, pool.gender, pool, k
         self._extractor, self._f0, self._share = extractor, f0, source_share
         self._voice = lru_cache(_CACHED_VOICES)(
-            lambda speaker: IndexedVoice.load(pool, speaker, max_frames, metric, k)
+            lambda speaker: IndexedVoice.load(pool, speaker, _MOST_FRAMES, metric, k)
         )
         if f0 != "none":
             self.unvoiced = [speaker for speaker in pool.speakers if not pool.f0(speaker).n]
@@ -275,16 +273,14 @@ class WorldSynthesiser:
     """Synthesis in which each source frame becomes the weighted mean of its conversions to the
     target's voices (`knn_world`)."""
 
-    def __init__(
-        self, pool: VoicePool, k: int = 4, max_frames: int = 6000, source_share: float = 0.0
-    ) -> None:
+    def __init__(self, pool: VoicePool, k: int = 4, max_frames: int = 6000) -> None:
         """Take voices from `pool`.
 
         k: frames of a voice that are averaged for one of the source (all, if it has fewer).
         max_frames: of a voice that are searched, evenly spread over all, so that the cost does not
-        grow with the pool's hours. source_share: see `match_envelope`.
+        grow with the pool's hours.
         """
-        self._k, self._share = k, source_share
+        self._k = k
         self._voice = lru_cache(_CACHED_MIXED)(
             lambda speaker: IndexedVoice.load(pool, speaker, max_frames, "euclidean", 1)
         )
@@ -308,4 +304,4 @@ class WorldSynthesiser:
         """
         voices = [self._voice(speaker) for speaker in target.voices]
         k = min(self._k, *(len(voice.index) for voice in voices))
-        return match_envelope(envelope, voices, target.weights.tolist(), k, self._share)
+        return match_envelope(envelope, voices, target.weights.tolist(), k)
