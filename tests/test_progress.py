@@ -20,13 +20,13 @@ class Terminal(io.StringIO):
 def lines(monkeypatch, capsys):
     """Lines of a log of `n` items that take `seconds` each."""
 
-    def told(n: int, seconds: float, *, sized: bool = True) -> list[str]:
+    def told(n: int, seconds: float, *, sized: bool = True, first: float = 0) -> list[str]:
         now = 100.0
         monkeypatch.setattr("utils.cli.time", SimpleNamespace(monotonic=lambda: now))
         seen = []
         for item in progress("x")(range(n) if sized else iter(range(n))):
             seen.append(item)
-            now += seconds
+            now += seconds if item else first or seconds
         assert seen == list(range(n))
         return capsys.readouterr().err.splitlines()
 
@@ -37,6 +37,13 @@ def test_lines_say_how_much_is_done_and_left(lines):
     assert lines(30, 1.0) == [
         "x: 10 of 30 utterances, 0:20 left",
         "x: 20 of 30 utterances, 0:10 left",
+    ]
+
+
+def test_a_start_of_20_seconds_foretold_40_hours(lines):
+    assert lines(7000, 0.01, first=20.0)[:2] == [
+        "x: 1 of 7000 utterances, unknown time left",
+        "x: 1001 of 7000 utterances, 1:00 left",
     ]
 
 

@@ -134,7 +134,7 @@ def progress(
     On a terminal: a tqdm bar. Elsewhere lines such as `anonymise: 120 of 400 utterances, 0:35
     left`, at least 10 s apart, and from the second on only where 10 % more is done or a minute has
     gone; a stage of less than 10 s writes nothing. The time left assumes that the rest goes as
-    fast. beside: what else is said of how far it is.
+    fast as all but the first. beside: what else is said of how far it is.
     """
 
     def wrapped(items: Iterable[Item]) -> Iterator[Item]:
@@ -151,25 +151,26 @@ def progress(
             yield item
 
     def in_lines(items: Iterable[Item], total: int | None) -> Iterator[Item]:
-        started = last = time.monotonic()
+        started = last = first = time.monotonic()
         told = 0
         for done, item in enumerate(items):
             now = time.monotonic()
+            first = now if done < 2 else first  # it also has what is loaded
             more = total is not None and done - told >= SHARE * total
             if now - last >= APART and (more or not told or now - last >= LONG):
                 further = beside() and f", {beside()}"
-                how_far = _how_far(done, total, unit + further, now - started)
-                print(f"{name}: {how_far}", file=sys.stderr, flush=True)
+                far = _how_far(done, total, unit + further, now - started, now - first)
+                print(f"{name}: {far}", file=sys.stderr, flush=True)
                 last, told = now, done
             yield item
 
     return wrapped
 
 
-def _how_far(done: int, total: int | None, unit: str, seconds: float) -> str:
+def _how_far(done: int, total: int | None, unit: str, seconds: float, but_first: float) -> str:
     if total is None:
         return f"{done} {unit} in {clock_time(seconds)}"
-    left = clock_time(seconds * (total - done) / done) if done else "unknown time"
+    left = clock_time(but_first * (total - done) / (done - 1)) if done > 1 else "unknown time"
     return f"{done} of {total} {unit}, {left} left"
 
 

@@ -14,11 +14,11 @@ from scipy.spatial.distance import pdist
 
 from steps.anonymisers.registry import (
     ENDINGS,
+    PEAK,
     RAISED,
     Anonymiser,
     AsItIs,
     Description,
-    OutputLevel,
     Spoken,
     find_kind,
 )
@@ -86,7 +86,6 @@ class ConversionSettings:
     content_bend: Bend = 0.0
     keep: tuple[Annotated[str, rule.OneOf(*base.REMAINS)], ...] = ()
     style: Annotated[str, rule.OneOf(*base.STYLES)] | None = None
-    peak: rule.Part = 0.95
     content: base.ContentChange | None = None
     ranges: base.Ranges | None = None
     timing: Move = 0.0  # largest change of rate; the length stays
@@ -155,7 +154,7 @@ class VoiceConversion(Anonymiser):
         generator.target_genders = (None,) if own.gender in (None, ANY) else GENDERS
         generator.fit(pool.xvectors, pool.speakers, pool.genders)
         self.level = str(own.level)
-        self.output = AsItIs() if own.leak_level else OutputLevel(own.peak)
+        self.output = AsItIs() if own.leak_level else self.output
         self.is_random = (
             generator.is_random or own.gender == "random" or own.bends
             or own.ranges is not None or own.moves
@@ -194,7 +193,7 @@ class VoiceConversion(Anonymiser):
         if most := self.own.leak_level:  # a person's level, the same in all sets and draws
             softer = make_rng(0, "leak level", source.speaker).uniform(0.0, 2.0 * most)
             largest = max(float(np.max(np.abs(made), initial=0.0)), np.finfo(np.float64).tiny)
-            made = made * (self.own.peak * 10.0 ** (-softer / 20.0) / largest)
+            made = made * (PEAK * 10.0 ** (-softer / 20.0) / largest)
         return made, info
 
     def _convert(self, wave: Float64, key: VoiceKey, source: SourceSpeaker) -> Spoken:

@@ -38,10 +38,10 @@ from steps.synthesis.trained import NsfConfig, NsfNetwork, NsfSynthesiser
 from steps.training.settings import read_config
 from tests.fuzz.mutations import EVERY, RANDOM, WRONG, Change, odd_settings, odd_weights
 from tests.test_encoders import TINY
-from tests.test_generators_wgan import load_trained, settings, train_generator, training_vectors
+from tests.test_generators_wgan import load_trained, settings, train_generator
 from tests.test_inputs import NETWORKS, NO_FILES, make_no_file
 from tests.waiting import LIMIT
-from tests.world import encoded_by_av
+from tests.world import encoded_by_av, training_vectors
 from utils import stamps
 from utils.archives import ArchiveWriter, ObjectReader, read_counts, read_vectors
 from utils.cli import UserError
