@@ -38,10 +38,10 @@ from steps.synthesis.trained import NsfConfig, NsfNetwork, NsfSynthesiser
 from steps.training.settings import read_config
 from tests.fuzz.mutations import EVERY, RANDOM, WRONG, Change, odd_settings, odd_weights
 from tests.test_encoders import TINY
-from tests.test_generators_wgan import load_trained, settings, train_generator
+from tests.test_generators_wgan import load_trained, people, settings, train_generator
 from tests.test_inputs import NETWORKS, NO_FILES, make_no_file
 from tests.waiting import LIMIT
-from tests.world import encoded_by_av, training_vectors
+from tests.world import encoded_by_av
 from utils import stamps
 from utils.archives import ArchiveWriter, ObjectReader, read_counts, read_vectors
 from utils.cli import UserError
@@ -266,7 +266,7 @@ def of_networks(root: Path) -> Iterator[Target]:
     state = NsfNetwork(config.network, config.cepstra, 6).state_dict()
     torch.save(state, path.with_name("final.pt"))
     folders["nsf"] = "synthesiser.yaml", NsfSynthesiser.load
-    train_generator(settings(steps=2), "conf", training_vectors(), root / "wgan", seed=0)
+    train_generator(settings(steps=2), "conf", people(), root / "wgan", seed=0)
     folders["wgan"] = "generator.yaml", load_trained
     values = {"generator": "idmap_mlp", "network": {"identity": 8, "width": 8}}
     trained = read_settings(root / "wgan/generator.yaml")["trained"]
