@@ -362,11 +362,8 @@ def steps(folders: Sequence[Path]) -> list[dict[str, str]]:
         if (digest := provenance(folder)) is None:
             continue
         stamp = read_stamp(folder) or {}
-        command = stamp.get("command")
-        words = [str(word) for word in command] if isinstance(command, list) else []
-        if words[:1] == ["job"]:  # the recipe's own wrapper: `job OUT PROGRAM ...`
-            words = words[2:]
-        made = {"folder": str(folder), "settings": digest[:12], "command": " ".join(words)}
+        command = " ".join(stamp.get("command", []))
+        made = {"folder": str(folder), "settings": digest[:12], "command": command}
         found.append(made | {name: str(stamp.get(name) or "") for name in ("finished", "host")})
     return found
 
