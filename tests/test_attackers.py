@@ -42,8 +42,8 @@ class TestPlan:
         plan = plan_attacks([name], [system], [evaluator], "utt")
         assert [a.attacker for a in plan.attacks] == ["unprotected"]
         (reason,) = plan.skipped
-        assert why in reason
-        assert reason.startswith(f"{name} on {system.name} with {evaluator}: ")
+        assert why in reason.why
+        assert str(reason).startswith(f"{name} on {system.name} with {evaluator}: ")
 
     def test_the_level_of_the_training_set(self):
         def levels(system: AttackedSystem, asked: str) -> list[str]:

@@ -84,6 +84,8 @@ def test_an_attacker_whom_no_evaluator_can_be_was_left_out_in_silence(plan: Plan
     )
     some = named("semi_informed_backend")
     assert not some.lacking
+    both = named("semi_informed_backend", systems="b2 b2r").notes  # a line for each system
+    assert sum("skipped: semi_informed_backend on b2, b2r with e/cosine: " in n for n in both) == 1
     assert any("skipped: semi_informed_backend on b2r with e/cosine" in note for note in some.notes)
     (one,) = named("ignorant white_box", systems="b2r const_01").lacking
     assert target in one

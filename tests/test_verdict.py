@@ -276,8 +276,9 @@ def test_an_attacker_who_fails_a_control_is_no_evidence_and_a_control_no_system(
     def heard(more: list[Figure]) -> bool:
         return select.attacks(results([*rows, *more]), "a", "x_f")[0].controlled
 
-    ways = ([], found, faint, dosed, [*dosed, *found], [*dosed, *missed])
-    assert [heard(more) for more in ways] == [False, False, False, True, True, False]
+    level = [replace(f, system="bn_leak_level") for f in dosed]  # says nothing of voices
+    ways = ([], found, faint, level, dosed, [*dosed, *found], [*dosed, *missed])
+    assert [heard(more) for more in ways] == [False, False, False, False, True, True, False]
     assert list(verdicts([*rows, *found])) == ["a"]
 
 

@@ -313,7 +313,11 @@ def plan_run(asked: Asked) -> Planned:
         f"not in the report: {folder}, made before, is out of date; name what makes it"
         for folder in dict.fromkeys(stale)
     ]
-    notes += [f"attack skipped: {reason}" for reason in attacks.plan.skipped]
+    alike = defaultdict(list)  # what is the same of several systems is said once
+    for one in attacks.plan.skipped:
+        alike[one._replace(system="")].append(one.system)
+    every = (one._replace(system=", ".join(systems)) for one, systems in alike.items())
+    notes += [f"attack skipped: {one}" for one in every]
     said = [*dict.fromkeys((*recipe.notes, *notes))]
     return Planned(recipe.tables, what_counts(shown), said, lacking)
 
@@ -328,8 +332,7 @@ def _no_attack(asked: Asked, attacks: Attacks) -> list[str]:
     systems = asked.words("systems")  # and not the controls
     for name, system in product(attacks.attackers, systems):
         if (name, system) not in run:
-            of = f"{name} on {system} with "
-            why = next(why for why in attacks.plan.skipped if why.startswith(of))
+            why = next(one for one in attacks.plan.skipped if one[:2] == (name, system))
             lacking.setdefault(name, []).append(f"--attackers: {why}")
     nowhere = [whys[0] for whys in lacking.values() if len(whys) == len(systems)]
     if nowhere:
