@@ -429,6 +429,10 @@ class Person:
         return (-link, deid, self.name)
 
 
+def _worse(one: tuple[Group, Person]) -> tuple[float, float, str]:
+    return one[1].order()
+
+
 def _empty(columns: Iterable[str]) -> pd.DataFrame:
     return with_numbers(pd.DataFrame(columns=[*columns], dtype=object))
 
@@ -477,6 +481,17 @@ class Results:
         voices, which are shown together, by target."""
         left_out = {"original", *target_voices({system for system, _, _ in self.people})}
         return [group for group in self.people if group[0] not in left_out]
+
+    def worst_people(self, most: int) -> dict[tuple[str, str], list[tuple[Group, Person]]]:
+        """Up to `most` people of each system and split, the worst protected first, each as the
+        evaluator has them that finds them most surely."""
+        found: dict[tuple[str, str], dict[str, tuple[Group, Person]]] = {}
+        for group in self.groups():
+            known = found.setdefault((group[0], group[2]), {})
+            for own in self.people[group]:
+                one = (group, own)
+                known[own.name] = min(known.get(own.name, one), one, key=_worse)
+        return {of: sorted(known.values(), key=_worse)[:most] for of, known in found.items()}
 
     def worst(self, system: str, split: str) -> Person | None:
         """The worst-protected person over all evaluators; None where no linkability is known."""
