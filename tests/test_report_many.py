@@ -186,9 +186,13 @@ def report(few: Path) -> Path:
 
 def test_every_group_and_system_has_its_worst_people(report: Path) -> None:
     text = report.read_text()
-    (table,) = re.findall(r'<table[^>]*aria-label="Worst-protected speakers">(.*?)</table>', text)
+    (table,) = re.findall(
+        r'<table[^>]*aria-label="Worst-protected speakers">(.*?)</table>', text, re.S
+    )
     for split, system in product(SPLITS, SYSTEMS):
-        rows = re.findall(rf"<tr>(?:(?!</tr>).)*<td>{system}</td><td>{split}</td>.*?</tr>", table)
+        rows = re.findall(
+            rf"<tr>(?:(?!</tr>).)*<td>{system}</td><td>{split}</td>.*?</tr>", table, re.S
+        )
         assert len(rows) == 10
         for row in rows:  # nobody of the other group, and nothing of another system
             assert row.count("<audio") == row.count(f"speech of {split[-1]}") == 2
@@ -231,7 +235,7 @@ def test_a_report_of_two_evaluators_could_not_be_pickled(tmp_path, monkeypatch, 
     monkeypatch.setattr("local.report.frame.load_results", kept)
     assert make_report([str(out), str(tmp_path / "report")]) == 0
     text = (tmp_path / "report/report.html").read_text()
-    assert text.count("<figure id=") == 8
+    assert text.count("<figure id=") == 4
 
 
 def constant_targets(n: int) -> Made:
