@@ -91,8 +91,8 @@ def tabulate(spec: Spec, metrics: pd.DataFrame) -> Table:
     found = frame.values(metrics, *SUBJECT, "figure")
     own = where(metrics, family=spec.family, attacker=[*frame.ATTACKERS] if spec.attackers else "")
     own = own.drop_duplicates([*SUBJECT]).sort_values("split", kind="stable")
-    names = ["split", "system", "attacker", "condition"][: 4 if spec.attackers else 2]
-    rows = [([f.split, f.system, frame.attacker(f.attacker), f.condition][: len(names)], f)
+    names = ["split", "system", "attacker"][: 3 if spec.attackers else 2]
+    rows = [([f.split, f.system, frame.attacker(f.attacker)][: len(names)], f)
             for f in own.itertuples()]  # fmt: skip
     columns: list[tuple[str, Measure | str]] = [*headed(spec.columns), *spec.counts.items()]
     made = pivot(names, rows, columns, lambda f, column: (
