@@ -154,7 +154,7 @@ def read_somewhere(metrics: pd.DataFrame) -> pd.DataFrame:
 
 
 def number(value: float, digits: int = 2) -> str:
-    """Fixed digits, a true minus sign, ∞ for infinity."""
+    """A number in text: fixed digits, a true minus sign, ∞ for infinity."""
     if math.isnan(value):
         return UNDEFINED
     if math.isinf(value):
@@ -326,7 +326,7 @@ def plain(text: str) -> str:
 
 
 def target_series(systems: Iterable[str], fewest: int = _TARGETS) -> dict[str, list[str]]:
-    """The systems that are targets of one experiment (001), sorted; none of too few.
+    """Systems that are targets of one experiment (001), sorted; smaller series are left out.
 
     >>> target_series(["b2", "const_01_f0", *(f"const_{i}_of_3" for i in (2, 3, 1))])
     {'const_NN_of_3': ['const_1_of_3', 'const_2_of_3', 'const_3_of_3']}
