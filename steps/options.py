@@ -1,15 +1,13 @@
 """Options that programs share; heavy imports stand in the functions, so that --help is quick."""
 
-import logging
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from utils.cli import (
     COMMON,
     BadValue,
-    UserError,
     keep_freed_memory,
     natural,
     positive,
@@ -36,16 +34,14 @@ Settings = Annotated[Path, "The YAML file of settings", "CONF"]
 Xvectors = Annotated[Path, "The folder of x-vectors", "XVECTORS"]
 Encoder = Annotated[str, "The encoder (see above)", "ENCODER"]
 Device = Annotated[Literal["cpu", "cuda"], "The device that computes what a GPU can", COMMON]
-F0Floor = Annotated[float, "The lowest F0 that is looked for, in Hz", "HZ"]
-F0Ceiling = Annotated[float, "The highest F0 that is looked for, in Hz", "HZ"]
 Steps = Annotated[
     int | None, "The number of training steps, instead of what CONF says", "N", positive
 ]
 ScoringBackend = Annotated[
     str,
-    "The back end that scores: cosine (centred), cosine_scaled, cosine_raw, distance, rho1 or rho2 "
-    "(of timing), or a folder of train_backend.py",
-    "cosine|cosine_scaled|cosine_raw|distance|rho1|rho2|DIR",
+    "The back end that scores: cosine (centred), cosine_scaled, cosine_raw, distance, or a folder "
+    "of train_backend.py",
+    "cosine|cosine_scaled|cosine_raw|distance|DIR",
 ]
 ChunkSeconds = Annotated[
     float | None, "The length of the pieces that utterances are cut into (see above), in seconds",
@@ -111,19 +107,6 @@ Sources = Annotated[
 ]
 
 
-def f0_limits(floor: float, ceiling: float) -> tuple[float, float]:
-    """--f0-floor and --f0-ceiling, in Hz. UserError unless 50 <= floor and 2 floor <= ceiling <=
-    600: no pitch can be found between other limits."""
-    from steps.synthesis.f0 import HIGHEST_HZ, LOWEST_HZ
-
-    if not LOWEST_HZ <= floor <= ceiling / 2 <= HIGHEST_HZ / 2:
-        raise UserError(
-            f"--f0-floor, --f0-ceiling: {floor:g} to {ceiling:g} Hz; F0 is looked for within "
-            f"{LOWEST_HZ:g} ... {HIGHEST_HZ:g} Hz, in a range of an octave or more"
-        )
-    return floor, ceiling
-
-
 def begin_training(
     kind: type[T], conf: Path, steps: int | None, data_dir: Path, not_speakers_of: Sequence[Path],
     *, change: Callable[[T], T] = lambda config: config,
@@ -132,7 +115,6 @@ def begin_training(
     data hold a tested speaker."""
     from steps.training.settings import read_config, with_steps
 
-    logging.getLogger("speechbrain").setLevel(logging.WARNING)
     keep_freed_memory()
     config = change(read_config(kind, conf))
     if steps is not None:
@@ -148,16 +130,11 @@ MEASURES = {  # archive -> what makes it of a wave, and the names of its parts i
 }
 
 
-def measure(name: str, data: Path, out: Path, allow_loss: int, *given: Any) -> None:
-    """Write a measure of every wave of a set to <out>/<name>.scp; given: its further arguments."""
+def measure(name: str, data: Path, out: Path, allow_loss: int) -> None:
+    """Write a measure of every wave of a set to <out>/<name>.scp."""
     from steps.synthesis.world import measure_all
     from utils.registry import load
 
     target, parts = MEASURES[name]
-    make, wav = load(target), load_data_dir(data).wav
-    print(
-        measure_all(
-            wav, lambda wave: make(wave, *given), out / name, allow_loss, parts,
-            progress(f"extract_{name}"),
-        )
-    )  # fmt: skip
+    wav, show = load_data_dir(data).wav, progress(f"extract_{name}")
+    print(measure_all(wav, load(target), out / name, allow_loss, parts, show))

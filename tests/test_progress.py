@@ -45,6 +45,16 @@ def test_lines_say_how_much_is_done_and_left():
     ]
 
 
+def test_a_start_of_20_seconds_foretold_40_hours():
+    out, clock = io.StringIO(), Ticks()
+    for item in progress("x", stream=out, clock=clock)(range(7000)):
+        clock.now += 0.01 if item else 20.0
+    assert out.getvalue().splitlines()[:2] == [
+        "x: 1 of 7000 utterances, unknown time left",
+        "x: 1001 of 7000 utterances, 1:00 left",
+    ]
+
+
 @pytest.mark.parametrize(
     ("n", "seconds", "expected"),
     [

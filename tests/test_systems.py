@@ -19,11 +19,11 @@ GOLDEN = Path(__file__).with_name("systems.sha256")
 
 
 def test_every_system_has_the_settings_that_it_had_in_a_file_of_its_own():
-    """GOLDEN has the digest of the settings of each, from before there were variants. Another
-    system gets a line; one that is there keeps its own, or figures would change their meaning."""
-    found = [f"{digest_json(read_settings(SYSTEMS / f'{name}.yaml'))}  {name}"
-             for name in list_settings(SYSTEMS)]  # fmt: skip
-    assert found == GOLDEN.read_text().splitlines()
+    """GOLDEN has the digest of the settings of each, from before there were variants: they stay, or
+    figures would change their meaning."""
+    found = {f"{digest_json(read_settings(SYSTEMS / f'{name}.yaml'))}  {name}"
+             for name in list_settings(SYSTEMS)}  # fmt: skip
+    assert found >= {*GOLDEN.read_text().splitlines()}
 
 
 def test_every_variant_says_what_it_is_for_and_is_no_file():

@@ -276,15 +276,10 @@ def test_an_attacker_who_fails_a_control_is_no_evidence_and_a_control_no_system(
     def heard(more: list[Figure]) -> bool:
         return select.attacks(results([*rows, *more]), "a", "x_f")[0].controlled
 
-    ways = ([], found, faint, dosed, [*dosed, *found], [*dosed, *missed])
-    assert [heard(more) for more in ways] == [False, False, False, True, True, False]
+    level = [replace(f, system="bn_leak_level") for f in dosed]  # says nothing of voices
+    ways = ([], found, faint, level, dosed, [*dosed, *found], [*dosed, *missed])
+    assert [heard(more) for more in ways] == [False, False, False, False, True, True, False]
     assert list(verdicts([*rows, *found])) == ["a"]
-    assert not tables.control_table(results(rows).metrics).rows
-    table = tables.control_table(results([*rows, *found, *dosed]).metrics)
-    assert table.header[3:] == ["bn_perm (%)", "bn_leak_40 (%)"]
-    told = ["x_f", "lazy-informed", "pyannote/cosine", "5.0 [0.0, 10.0]", "20.0 [10.0, 30.0]"]
-    assert table.rows == [told]
-    assert "## Controls" in render([*rows, *found, *dosed])
 
 
 def test_words_of_one_group_stood_for_all() -> None:

@@ -24,7 +24,7 @@ from steps.synthesis.f0 import F0Stats, compute_f0_stats, mix_f0_stats
 from steps.synthesis.matching import WorldSynthesiser
 from steps.synthesis.voices import VoicePool, match_vectors
 from steps.synthesis.world import analyse, synthesise
-from tests.refusals import refuses
+from tests.refusals import accepts, refuses
 from tests.world import (
     ODD_SIGNALS,
     RATE,
@@ -75,7 +75,7 @@ def source(name: str = "s1", gender: str | None = "f", **other: object) -> Sourc
 
 
 def key(level: str = "spk", dataset: str = "set", utt: str = "s1-1", spk: str = "s1"):
-    return make_keys(level, {utt: spk}, dataset, [])[utt]
+    return make_keys(level, {utt: spk}, dataset)[utt]
 
 
 def pseudo(system, speaker: SourceSpeaker, *where: str):
@@ -248,8 +248,7 @@ def test_a_draw_among_both_genders_does_not_count_where_one_is_asked_for(load, n
 
 def run(conf: Path, data: Path, out: Path, pool: Path, *options: object) -> dict[str, list[str]]:
     """pseudo.tsv of a run of the program, without the seconds, by utterance."""
-    command = [*options, "--pool", pool, conf, data, out, out / "wav"]
-    assert main([str(word) for word in command]) == 0
+    accepts(main, *options, "--pool", pool, conf, data, out, out / "wav")
     return pseudo_rows(out, "key", "pseudo", "target_gender", "voices")
 
 

@@ -92,6 +92,8 @@ def run_program(main: Callable[[Sequence[str] | None], int]) -> NoReturn:
     logging.basicConfig(
         level=logging.INFO, stream=sys.stderr, format=f"{name}: %(levelname)s: %(message)s"
     )
+    for talkative in ("speechbrain", "matplotlib"):  # of how they were set up
+        logging.getLogger(talkative).setLevel(logging.WARNING)
     try:
         status = main(None)
         sys.stdout.flush()
@@ -137,7 +139,7 @@ def progress(
     On a terminal: a tqdm bar. Elsewhere lines such as `anonymise: 120 of 400 utterances, 0:35
     left`, at least 10 s apart, and from the second on only where 10 % more is done or a minute has
     gone; a stage of less than 10 s writes nothing. The time left assumes that the rest goes as
-    fast. beside: what else is said of how far it is.
+    fast as all but the first. beside: what else is said of how far it is.
     """
 
     def wrapped(items: Iterable[Item]) -> Iterator[Item]:
@@ -156,14 +158,16 @@ def progress(
             yield item
 
     def in_lines(items: Iterable[Item], total: int | None, out: TextIO) -> Iterator[Item]:
-        started = last = clock()
+        started = last = first = clock()
         told = 0
         for done, item in enumerate(items):
             now = clock()
+            first = now if done < 2 else first  # it also has what is loaded
             more = total is not None and done - told >= SHARE * total
             if now - last >= APART and (more or not told or now - last >= LONG):
                 further = beside() and f", {beside()}"
-                out.write(f"{name}: {_how_far(done, total, unit + further, now - started)}\n")
+                far = _how_far(done, total, unit + further, now - started, now - first)
+                out.write(f"{name}: {far}\n")
                 out.flush()
                 last, told = now, done
             yield item
@@ -171,10 +175,10 @@ def progress(
     return wrapped
 
 
-def _how_far(done: int, total: int | None, unit: str, seconds: float) -> str:
+def _how_far(done: int, total: int | None, unit: str, seconds: float, but_first: float) -> str:
     if total is None:
         return f"{done} {unit} in {clock_time(seconds)}"
-    left = clock_time(seconds * (total - done) / done) if done else "unknown time"
+    left = clock_time(but_first * (total - done) / (done - 1)) if done > 1 else "unknown time"
     return f"{done} of {total} {unit}, {left} left"
 
 

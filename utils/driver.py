@@ -99,9 +99,9 @@ class Driver:
         with self._owned():
             (planned, rows), planned_at = self._plan(), 0  # which writes settings of others' speech
             self._record()
-            self._tell(planned, rows)
             if planned.lacking and self.is_dry:  # before hundreds of steps are looked at
                 return self._tell_lacking(planned)
+            self._tell(planned, rows)
             self._tell_stale(rows, first)
             asked = [row for row in rows if first <= row.stage <= last]
             steps = [] if self.is_dry else [*self._foreseen(asked, set())]

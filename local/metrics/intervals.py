@@ -30,7 +30,7 @@ LEVEL = 0.95
 # chance, p, or what _PREFIXES and docs/metrics also name.
 COLUMNS = ("recordings", "enrolled", "candidates", "attribute", "group", "gallery", "kind")
 _UNSAID = {"recordings": ("1", "any")}  # by names
-_PREFIXES = {"value": "", "p": "p_value", "p_two_sided": "p_value_two_sided"}
+_PREFIXES = {"value": "", "p": "p_value"}
 Figures = dict[str, float]  # NaN: undefined
 
 logger = logging.getLogger(__name__)

@@ -200,11 +200,7 @@ def _shared(results: Results) -> dict[str, Any]:
         "results": results, "findings": findings, "select": select,
         "evaluators": (by := results.evaluators()), "notes": findings.notes(results),
         "verdicts": tables.verdict_table({"": results}),
-        "differences": tables.difference_table(results.metrics),
-        "controls": tables.control_table(results.metrics),
-        "grouped": tables.group_table(results.metrics),
-        "crowds": tables.crowd_table(results.metrics),
-        "enrolment": tables.enrolment_table(results.metrics),
+        "summary": [(title, make(results.metrics)) for title, make in SUMMARY.items()],
         "useful": tables.utility_table(results.metrics),
         "has_mos": "mos" in set(results.metrics["metric"]),
         "prosody": tables.tabulate(tables.PROSODY, where(results.metrics, evaluator="prosody")),
@@ -244,6 +240,12 @@ def without_constants(
 
 
 _COLOURS = {Level.NOTHING: "bad", Level.MOSTLY: "bad", Level.OFTEN: "bad", Level.HIDDEN: "good"}
+SUMMARY = {  # tables of all evaluators together
+    "Differences between systems": tables.difference_table,
+    "Sex and age": tables.group_table,
+    "Among more candidates": tables.crowd_table,
+    "Recordings enrolled": tables.enrolment_table,
+}
 _USES = {"wer": "words misheard", "uar": "emotions heard", "mos": "sound, 1 to 5,"}
 
 

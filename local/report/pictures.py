@@ -1,5 +1,5 @@
 """Pictures of the page: those of one evaluator (000, Fig. 2 and 3; 001,
-Fig. 3 and 4; 002, Fig. 4 and 6 to 10; 003, section 3.6), and privacy against utility.
+Fig. 3; 002, Fig. 4 and 6 to 10; 003, section 3.6), and privacy against utility.
 
 A function makes one picture, or none where nothing was measured. What it shows in words stands in
 templates/sentences.jinja.
@@ -413,34 +413,6 @@ def targets(
     )  # fmt: skip
 
 
-def target_groups(
-    results: Results, evaluator: str, split: str, series: str, metric: str = frame.POOLED
-) -> Found:
-    """Means and standard deviations over badly and well protected speakers (001, Fig. 4)."""
-    attack, found, before = select.over_targets(results, evaluator, split, series, metric)
-    table, (n, n_voices) = found.to_numpy(), found.shape
-    if n_voices < 3 or n < 4:
-        return None
-    cut = (n + 1) // 2  # 15 and 14 of 29, as in 001
-    halves = {f"{cut} badly protected": slice(0, cut), f"{n - cut} well protected": slice(cut, n)}
-    canvas, grid = draw.polars(2, f"{split}, {attacker(attack)} attacker", columns=2)
-    for k, (axes, (what, own)) in enumerate(zip(grid, halves.items(), strict=True)):
-        angle = draw.polar_axes(axes, n_voices)
-        original = np.repeat(before[own, None], n_voices, axis=1)
-        for values, index in ((original, -1), (table[own], k)):
-            mean, std = values.mean(axis=0), values.std(axis=0)
-            round_, low, high = (np.append(v, v[:1]) for v in (angle, mean - std, mean + std))
-            axes.fill_between(round_, low, high, color=draw.colour(index), alpha=0.2, linewidth=0)
-            draw.ring(axes, angle, mean, index, linewidth=1.2)
-        axes.set_title(what, fontsize=7)
-    said = [(what, table[own].mean(), before[own].mean()) for what, own in halves.items()]
-    return made(
-        canvas, "target_groups", [evaluator, split, series, metric], n=n_voices, split=split,
-        who=attacker(attack), series=series, said=said,
-        definition=frame.definitions(results).get(metric),
-    )  # fmt: skip
-
-
 # All pictures of the page.
 
 
@@ -473,9 +445,7 @@ def draw_all(results: Results, evaluator: str, folder: Path | None) -> list[Sect
     splits, known = results.splits(evaluator), results.attackers(evaluator)
     of = (results, evaluator)
     attacked = [*product(splits, [a for a in frame.PROTECTED if a in known])]
-    by_target = product(
-        results.target_series(), frame.definitions(results), (targets, target_groups), splits
-    )
+    by_target = product(results.target_series(), frame.definitions(results), splits)
     plan: dict[str, Iterable[Found]] = {
         "Overview": [scatter(*of)],
         "Voice similarity": (
@@ -490,7 +460,7 @@ def draw_all(results: Results, evaluator: str, folder: Path | None) -> list[Sect
     }
     if results.targets():
         plan["Linkability by target voice"] = (
-            make(*of, split, series, metric) for series, metric, make, split in by_target
+            targets(*of, split, series, metric) for series, metric, split in by_target
         )
     several = f", {evaluator}" if len(results.evaluators()) > 1 else ""
     return [drawn(title, (one and replace(one, title=one.title + several) for one in made), folder)

@@ -156,19 +156,6 @@ def grid(
                  lambda own, key: own.get(key, missing))  # fmt: skip
 
 
-def control_table(metrics: pd.DataFrame) -> Table:
-    """EERs under the controls, a row a split, attacker and evaluator."""
-    names = ["split", "attacker", "evaluator"]
-    eers = frame.eers(metrics, system=[*CONTROLS]).sort_values(names)
-    run = {name: f"{name} (%)" for name in CONTROLS if name in set(eers["system"])}
-    cells = [
-        ((f.split, frame.attacker(f.attacker), f.evaluator), f.system, show(value_of(f), EER))
-        for f in eers.itertuples()
-        if len(run) > 1  # copy synthesis alone is a system like others
-    ]
-    return grid(names, cells, run, frame.MISSING)
-
-
 CROWDS = {"named": "named at first", "legal_linkability": "legal linkability"}
 
 

@@ -14,11 +14,11 @@ from scipy.spatial.distance import pdist
 
 from steps.anonymisers.registry import (
     ENDINGS,
+    PEAK,
     RAISED,
     Anonymiser,
     AsItIs,
     Description,
-    OutputLevel,
     Spoken,
     find_kind,
 )
@@ -32,7 +32,7 @@ from steps.generators.base import (
 )
 from steps.sources import LEVELS, NEEDS, SourceSpeaker, SystemRun, VoiceKey
 from steps.synthesis import base
-from steps.synthesis.f0 import NOISE, STEP, TRANSFORMS, F0Stats, mix_f0_stats, transform_quantised
+from steps.synthesis.f0 import TRANSFORMS, F0Stats, mix_f0_stats
 from steps.synthesis.matching import WorldSynthesiser
 from steps.synthesis.voices import VoicePool
 from utils import settings as rule
@@ -82,14 +82,10 @@ class ConversionSettings:
     f0: Annotated[str, rule.OneOf("none", *TRANSFORMS, PREDICTED)] = "none"
     neighbours: rule.Count | None = None
     k: rule.Count = 4
-    source_share: rule.Share = base.SOURCE_SHARE
     content_scale: Bend = 0.0
     content_bend: Bend = 0.0
     keep: tuple[Annotated[str, rule.OneOf(*base.REMAINS)], ...] = ()
     style: Annotated[str, rule.OneOf(*base.STYLES)] | None = None
-    f0_step: Annotated[float, rule.Number(least=0.01, most=10)] = STEP
-    f0_noise: Annotated[float, rule.Number(least=0, most=10)] = NOISE
-    peak: rule.Part = 0.95
     content: base.ContentChange | None = None
     ranges: base.Ranges | None = None
     timing: Move = 0.0  # largest change of rate; the length stays
@@ -158,7 +154,7 @@ class VoiceConversion(Anonymiser):
         generator.target_genders = (None,) if own.gender in (None, ANY) else GENDERS
         generator.fit(pool.xvectors, pool.speakers, pool.genders)
         self.level = str(own.level)
-        self.output = AsItIs() if own.leak_level else OutputLevel(own.peak)
+        self.output = AsItIs() if own.leak_level else self.output
         self.is_random = (
             generator.is_random or own.gender == "random" or own.bends
             or own.ranges is not None or own.moves
@@ -197,7 +193,7 @@ class VoiceConversion(Anonymiser):
         if most := self.own.leak_level:  # a person's level, the same in all sets and draws
             softer = make_rng(0, "leak level", source.speaker).uniform(0.0, 2.0 * most)
             largest = max(float(np.max(np.abs(made), initial=0.0)), np.finfo(np.float64).tiny)
-            made = made * (self.own.peak * 10.0 ** (-softer / 20.0) / largest)
+            made = made * (PEAK * 10.0 ** (-softer / 20.0) / largest)
         return made, info
 
     def _convert(self, wave: Float64, key: VoiceKey, source: SourceSpeaker) -> Spoken:
@@ -344,8 +340,6 @@ class VoiceConversion(Anonymiser):
             return lambda contour: contour
         assert source.f0 is not None  # make required --f0
         stats, change = source.f0, TRANSFORMS[settings.f0]
-        if settings.f0 == "quantised":
-            change = partial(transform_quantised, step=settings.f0_step, noise=settings.f0_noise)
         for n, who in ((stats.n, "a source speaker"), (target.f0.n, "a pseudo-speaker")):
             if not n:
                 self.note(f"f0: {who} has no voiced frame, so F0 stays the source's")
@@ -398,7 +392,7 @@ def _load_synthesiser(
     settings: ConversionSettings, pool: VoicePool, run: SystemRun
 ) -> base.Synthesiser:
     if settings.synthesiser == "world":
-        return WorldSynthesiser(pool, settings.k, source_share=settings.source_share)
+        return WorldSynthesiser(pool, settings.k)
     options: dict[str, object] = {}
     if settings.synthesiser.startswith("bn"):
         options = {"keep": settings.keep, "own_f0": settings.f0 == PREDICTED}

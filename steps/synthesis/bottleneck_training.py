@@ -660,7 +660,6 @@ class HifiganTrainer(AdversarialTrainer, ContentTrainer):
     signals = True
 
     def prepare_losses(self, speech: ContentSpeech) -> None:
-        self.gradient_norm = self.plan.gradient_norm
         self.draw_weights("hifigan-weights")
         self.spectral = SpectralLoss().to(self.device).log_mel_distance
         rate, decay = self.plan.learning_rate, self.plan.weight_decay

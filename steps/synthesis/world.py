@@ -68,14 +68,13 @@ class WorldFrames:
         return len(self.f0)
 
 
-def analyse(wave: Float64, f0_range: tuple[float, float] = F0_RANGE) -> WorldFrames:
+def analyse(wave: Float64) -> WorldFrames:
     """Frames of a signal (n,) at 16 kHz, full scale 1; T = 1 + n // 160.
 
-    f0_range: lowest and highest F0 in Hz. UserError for a signal that is empty or not finite.
+    UserError for a signal that is empty or not finite.
     """
     samples = _checked(wave)
-    quiet = _without_hum(samples)
-    f0, times = _track(quiet, f0_range, FRAME_SHIFT)
+    f0, times = _track(_without_hum(samples), F0_RANGE, FRAME_SHIFT)
     return _analyse(samples, f0, times, _D4C_THRESHOLD, FRAME_SHIFT)
 
 
@@ -95,7 +94,10 @@ def analyse_finely(wave: Float64) -> WorldFrames:
 
 
 def extract_f0(wave: Float64, f0_range: tuple[float, float] = F0_RANGE) -> Float64:
-    """F0 (T,) in Hz, 0 where unvoiced, of `analyse` alone. Shapes and errors as there."""
+    """F0 (T,) in Hz, 0 where unvoiced, of `analyse` alone. Shapes and errors as there.
+
+    f0_range: lowest and highest F0 in Hz.
+    """
     return _track(_without_hum(_checked(wave)), f0_range, FRAME_SHIFT)[0]
 
 
@@ -104,9 +106,8 @@ def synthesise(frames: WorldFrames, n_samples: int) -> Float64:
 
     Frames of digital silence (`silent_frames`) become exact zeros, with a slope of a frame at their
     borders. Where the frames end early the rest is silence. UserError for values that are not
-    finite; ValueError for shapes that are not those of WorldFrames.
+    finite.
     """
-    _check_frames(frames)
     power = spectrum(frames.envelope)
     noise = pyworld.decode_aperiodicity(
         np.ascontiguousarray(frames.aperiodicity, dtype=np.float64), SAMPLE_RATE, _FFT_SIZE
@@ -153,9 +154,9 @@ def pack(frames: WorldFrames) -> Float64:
     return np.hstack((frames.f0[:, None], frames.aperiodicity, frames.envelope))
 
 
-def analyse_packed(wave: Float64, f0_range: tuple[float, float] = F0_RANGE) -> Float64:
+def analyse_packed(wave: Float64) -> Float64:
     """Frames of a signal as one matrix; see `analyse`, `pack`."""
-    return pack(analyse(wave, f0_range))
+    return pack(analyse(wave))
 
 
 def unpack(matrix: npt.NDArray[np.floating], shift: float = FRAME_SHIFT) -> WorldFrames:
@@ -211,15 +212,6 @@ def _checked(wave: Float64) -> Float64:
     if samples.ndim != 1 or not len(samples) or not np.isfinite(samples).all():
         raise UserError("the signal is empty, or holds a sample that is not a finite number")
     return samples
-
-
-def _check_frames(frames: WorldFrames) -> None:
-    n, parts = len(frames.f0), (frames.f0, frames.envelope, frames.aperiodicity)
-    shapes = [part.shape for part in parts]
-    if not n or shapes != [(n,), (n, CODE_DIM), (n, _N_BANDS)]:
-        raise ValueError(f"F0, envelope, aperiodicity of {shapes} are not WORLD frames")
-    if not all(np.isfinite(part).all() for part in parts):
-        raise UserError("WORLD frames hold a value that is not a finite number")
 
 
 # ---- Measurement of every utterance of a data directory; losses are counted.
