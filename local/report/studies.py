@@ -135,7 +135,7 @@ class Searches(Study):
         return dashed(self.value(*at, column.figure), column)
 
     def trials(self, trial: str) -> Table:
-        """Table 5: EER (%) of trial1, original against protected segments, or trial2, protected."""
+        """Table 5: EER (%) on the list trial1 (original, protected) or trial2 (both protected)."""
         rows = [([WITHOUT], (ORIGINAL, "trial2"))]
         rows += [([system], (system, trial + "_p{}")) for system in self.systems]
         columns = [(f"{evaluator}, P{p}", (evaluator, p)) for evaluator, p in self.places]

@@ -507,7 +507,7 @@ def _open(
 
 
 class HandedOn(Anonymiser):
-    """Construction of the system of a model."""
+    """Maker of the system that a model folder holds."""
 
     @classmethod
     def parse(cls, values: Any, path: StrPath) -> dict[str, object]:

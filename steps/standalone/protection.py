@@ -130,7 +130,7 @@ class _Pieces:
             yield piece.given / SAMPLE_RATE, n / SAMPLE_RATE, words
 
     def close(self) -> None:
-        """Remove them."""
+        """Remove the file of what was told."""
         self._file.close()
 
 
