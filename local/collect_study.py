@@ -55,7 +55,7 @@ def _generators(
     ],
     attacked: Labelled = (),
 ) -> None:  # fmt: skip
-    """Generators of pseudo-speakers (Liu et al. 2025).
+    """Generators of pseudo-speakers (Liu et al. 2025), with their Fig. 11: capacity.pdf and .svg.
 
     Generators without --attacked are "not run".
     """

@@ -286,7 +286,7 @@ class TestRecord:
         found = record(*words, "--pairs", other)
         assert found["pairs"]["n_utterances"] == 4
         assert found["pairs"]["comparison"]["n_speakers_in_both"] == 0
-        refuses("for the attacker aligned", record, *words)
+        refuses("only the attacker aligned learns from pairs", record, *words)
         refuses("is original speech; the pairs", record, *words, "--pairs", enrol)
 
 

@@ -35,7 +35,8 @@ from steps.synthesis.f0 import QUANTILES
 from steps.synthesis.voices import VoicePool
 from steps.training.settings import read_config
 from tests.refusals import refuses
-from utils.archives import ArchiveWriter, write_archive
+from utils import fix_data_dir
+from utils.archives import ArchiveWriter, read_vectors, write_archive
 from utils.cli import UserError
 from utils.datachecks import probe_audio
 from utils.datadir import load_data_dir, read_training_speakers
@@ -102,6 +103,14 @@ def test_floats_in_units_of_16_bit_were_clipped_to_square_waves(tmp_path):
         if scale == 3:
             assert np.abs(read_audio("u", str(path)).samples).max() == pytest.approx(3, abs=0.01)
     refuses("u: .*samples reach 32768 times full scale", read_audio, "u", str(path))
+
+
+def test_a_truncated_flac_without_utt2dur_passed(tmp_path):
+    path = tmp_path / "a.flac"
+    noise = np.random.default_rng(1).normal(0, 0.1, 16000)
+    soundfile.write(path, noise, 16000)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    no_audio(path, "is truncated or damaged")
 
 
 @pytest.mark.parametrize("what", NO_FILES)
@@ -173,6 +182,15 @@ def test_a_row_missing_from_pseudo_tsv_was_not_noticed(tmp_path, make_data_dir):
     refuses("no column 'key'", AttackSet(load_data_dir(data), {"draw": "0"}).draws)
 
 
+def test_problems_left_by_fix_data_dir_ended_with_0(tmp_path, make_data_dir):
+    data = make_data_dir(tmp_path / "d")
+    rows = [line.split() for line in (data / "utt2spk").read_text().splitlines()]
+    (data / "spk2utt").unlink()
+    (data / "spk2gender").unlink(missing_ok=True)
+    (data / "utt2spk").write_text("".join(f"{utt} x{spk}\n" for utt, spk in rows))
+    refuses("problems remain", fix_data_dir.main, [str(data)])
+
+
 def test_blank_lines_at_the_end_of_a_table_were_refused(tmp_path):
     path = tmp_path / "t"
     path.write_text("a b\n\n \t\n")
@@ -208,6 +226,12 @@ def test_1e_3_is_no_number_of_yaml_and_nobody_said_so(tmp_path):
     said = r"'1e-3'; a number, in YAML with a point \(1\.0e-3\), is expected"
     kind = make_dataclass("Kind", [("rate", float)])
     refuses(said, parse_settings, kind, {"rate": "1e-3"}, "a")
+
+
+def test_an_offset_beyond_an_integer(tmp_path):
+    write_archive(tmp_path / "x", {"a": np.ones(3)})
+    (tmp_path / "x.scp").write_text(f"a {tmp_path}/x.ark:{'9' * 30}\n")
+    refuses("beyond all files", read_vectors, tmp_path / "x.scp")
 
 
 NETWORKS: dict[str, Callable[[Path], object]] = {

@@ -566,6 +566,25 @@ def heard(recogniser: str, metric: str, **values: float) -> list[Figure]:
 ATTACKED = [figure(system, "ignorant", "eer", 0.3) for system in "abc"]
 
 
+def test_tables_and_people_were_shown_again_for_each_evaluator() -> None:
+    """One table has them all; equal rows, as of two back ends on the same x-vectors, stand once."""
+    one, two = {"evaluator": "a/plda"}, {"evaluator": "a/cosine"}
+    shared = [figure("s", "leakage", "cmc_1", 0.5, **by) for by in (one, two)]
+    eers = [figure("s", "ignorant", "eer", eer, **by) for eer, by in ((0.3, one), (0.2, two))]
+    metrics = of_rows([*eers, *shared]).metrics
+    attacks = tables.tabulate(SPECS["attacks"], metrics).rows
+    assert [row[3:5] for row in attacks] == [["a/plda", "30.00"], ["a/cosine", "20.00"]]
+    (row,) = tables.tabulate(SPECS["leakage"], metrics).rows
+    assert row[2:4] == ["a/plda, a/cosine", "50.0"]
+    where = ("c", "t_f", "f", "s", *named("ignorant"))
+    people = [
+        speaker_figure(*where, by, "X", who, "linkability", value, "digest")
+        for by, who, value in (("a", "x", "0.2"), ("b", "x", "0.9"), ("a", "y", "0.5"))
+    ]
+    found = of_rows(eers, people).worst_people(10)["s", "t_f"]
+    assert [(group[1], who.name) for group, who in found] == [("b", "x"), ("a", "y")]
+
+
 @pytest.mark.slow
 def test_a_dash_stays_last_when_a_column_is_sorted(tmp_path: Path, browser: Any) -> None:
     figures = [*ATTACKED, *heard("moonshine", "wer", b=0.2, c=0.1)]

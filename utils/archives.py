@@ -5,7 +5,8 @@ is untrusted input: kaldiio unpickles `PKL` objects, runs `cmd |` through a shel
 text archives, takes a vector cut at a whole number for a shorter one, and names neither file nor
 key when it fails. Every error here is a UserError with file and key.
 
-A path in an .scp is relative to the current directory, as in Kaldi. Ranges of rows are not read.
+A path in an .scp is relative to the current directory, as in Kaldi. Ranges `[first:last]` count
+from zero, include `last`, and are for matrices only.
 """
 
 import io
@@ -33,7 +34,7 @@ _LONGEST_KEY = 4096  # bytes; a longer "key" means that binary data is misread
 _FOREIGN = {b"PKL": "a Python pickle, which can run code", b"NPY": "a NumPy file"} | dict.fromkeys(
     (b"AUD", b"RIF", b"fLa"), "audio"
 )
-_RXFILENAME = re.compile(r"(?P<file>.+?)(?::(?P<offset>\d+))?", re.S)
+_RXFILENAME = re.compile(r"(?P<file>.+?)(?::(?P<offset>\d+))?(?:\[(?P<range>[\d:, ]*)\])?", re.S)
 
 
 def read_vectors(path: StrPath, *, check_finite: bool = True) -> dict[str, Float32]:
@@ -247,13 +248,14 @@ def read_entries(path: StrPath, entries: Mapping[str, str]) -> Iterator[tuple[st
     with ExitStack() as stack:
         for key, rxfilename in entries.items():
             where = f"{path}: {key}"
-            name, offset = _split_rxfilename(rxfilename, where)
+            name, offset, ranges = _split_rxfilename(rxfilename, where)
             if stream is None or name != last_name:
                 stack.close()
                 stream = stack.enter_context(_open(name, where))
                 last_name = name
             stream.seek(offset)
-            yield key, _read_object(stream, f"{where} ({name}:{offset})")
+            array = _read_object(stream, f"{where} ({name}:{offset})")
+            yield key, array if ranges is None else _cut(array, ranges, where)
 
 
 def _read_ark(path: StrPath) -> Iterator[tuple[str, Array]]:
@@ -262,18 +264,33 @@ def _read_ark(path: StrPath) -> Iterator[tuple[str, Array]]:
             yield key, _read_object(stream, f"{path}: {key}")
 
 
-def _split_rxfilename(rxfilename: str, where: str) -> tuple[str, int]:
-    """Split `file[:offset]` into its parts. UserError for a pipe, among others."""
+def _split_rxfilename(rxfilename: str, where: str) -> tuple[str, int, str | None]:
+    """Split `file[:offset][range]` into its parts. UserError for a pipe, among others."""
     if rxfilename.endswith("|") or rxfilename.startswith("|"):
         raise UserError(f"{where}: {rxfilename!r} is a pipe, which would run a command; refused")
-    if rxfilename.endswith("]"):
-        raise UserError(f"{where}: {rxfilename!r} is a range of rows; write them to an archive")
     match = _RXFILENAME.fullmatch(rxfilename)
     if match is None or rxfilename == "-":
         raise UserError(f"{where}: {rxfilename!r} names no file")
     if len(match["offset"] or "") > _LONGEST_OFFSET:
         raise UserError(f"{where}: the offset {match['offset'][:20]}... is beyond all files")
-    return match["file"], int(match["offset"] or 0)
+    return match["file"], int(match["offset"] or 0), match["range"]
+
+
+def _cut(array: Array, ranges: str, where: str) -> Array:
+    """Cut rows, or rows and columns, of a matrix: `[first:last,first:last]`, last included."""
+    parts = ranges.replace(" ", "").split(",")
+    if array.ndim != 2 or len(parts) > 2:
+        raise UserError(f"{where}: the range [{ranges}] does not fit {_shape(array)}")
+    slices = []
+    for part, size in zip(parts, array.shape, strict=False):
+        if part in ("", ":"):
+            slices.append(slice(None))
+            continue
+        match = re.fullmatch(r"(\d+):(\d+)", part)
+        if match is None or not int(match[1]) <= int(match[2]) < size:
+            raise UserError(f"{where}: the range [{ranges}] does not fit {_shape(array)}")
+        slices.append(slice(int(match[1]), int(match[2]) + 1))
+    return array[tuple(slices)]
 
 
 def _read_key(stream: IO[bytes], path: str) -> str | None:

@@ -5,7 +5,7 @@
 #   ./generators.sh --sizes "100 1000 2000000"         as far as Fig. 11 goes
 #   ./generators.sh --generators "average idmap_mlp"   some generators: conf/systems/<generator>.yaml
 # DeID and G_VD (of --evaluators) need speech: run.sh --systems "random average ..." before.
-# Results: exp/generators/<encoder>/results/RESULTS.md and generators.csv.
+# Results: exp/generators/<encoder>/results/RESULTS.md, generators.csv and capacity.pdf.
 # shellcheck disable=SC2034  # local/run_recipe.py is given the options
 set -euo pipefail
 cd -- "$(dirname -- "$0")"

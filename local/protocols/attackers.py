@@ -391,7 +391,7 @@ def record_attack(
     for (path, speakers), side in product(taught.items(), sides):
         check_apart(speakers, path, set(side.data.spk2utt), side.data.path)
     if (pairs is not None) != (attacker.evaluator == ALIGNED):
-        raise UserError(f"--pairs: for the attacker {ALIGNED}, who learns from them, and no other")
+        raise UserError(f"--pairs: only the attacker {ALIGNED} learns from pairs, and needs them")
     return {
         "attacker": name,
         **{part: value for part, value in asdict(attacker).items() if part != "words"},

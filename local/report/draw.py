@@ -41,9 +41,10 @@ _ROWS, _ROW = 3, 0.145  # rows of a legend for which a picture has room; inches 
 SMALL = 6.8  # points: on a phone of 360 pixels letters are 8 pixels high, and more elsewhere
 WIDTH = 3.5  # inches: a picture is as wide as a phone, and several stand side by side on a desk
 
-# What a file says of itself: no time, so that it has the same bytes whenever it is made.
-_SVG = {"Date": None, "Creator": None, "Format": None, "Type": None}
-_PDF = {"CreationDate": None, "Creator": "pseudovox", "Producer": None}
+_FORMATS = {
+    "svg": {"Date": None, "Creator": None, "Format": None, "Type": None},
+    "pdf": {"CreationDate": None, "Creator": "pseudovox", "Producer": None},
+}
 
 
 @dataclass(frozen=True)
@@ -205,10 +206,10 @@ def finish(drawing: Drawing, folder: Path | None) -> Picture:
     canvas, name = drawing.canvas, drawing.name
     if folder is not None:
         with atomic_write(folder / f"{name}.pdf", "wb") as stream:
-            canvas.savefig(stream, format="pdf", metadata=_PDF)
+            canvas.savefig(stream, format="pdf", metadata=_FORMATS["pdf"])
         canvas.set_layout_engine("none")  # what was found for the PDF holds; to find it takes long
     text = io.StringIO()
-    canvas.savefig(text, format="svg", metadata=_SVG)
+    canvas.savefig(text, format="svg", metadata=_FORMATS["svg"])
     return Picture(name, drawing.title, drawing.alt, inline(text.getvalue(), name))
 
 
@@ -242,3 +243,10 @@ def css() -> tuple[str, str]:
     """The declarations of the colours on a light page and on a dark one."""
     light = "".join(f"--{name}:{value};" for value, name in NAMES.items())
     return light, "".join(f"--{NAMES[value]}:{dark};" for value, dark in DARK.items())
+
+
+def save(canvas: Canvas, stem: Path) -> None:
+    """<stem>.pdf and <stem>.svg, the same bytes at any time."""
+    for kind, metadata in _FORMATS.items():
+        with atomic_write(stem.with_name(f"{stem.name}.{kind}"), "wb") as stream:
+            canvas.savefig(stream, format=kind, metadata=metadata)

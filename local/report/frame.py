@@ -154,7 +154,7 @@ def read_somewhere(metrics: pd.DataFrame) -> pd.DataFrame:
 
 
 def number(value: float, digits: int = 2) -> str:
-    """Fixed digits, a true minus sign, ∞ for infinity."""
+    """A number in text: fixed digits, a true minus sign, ∞ for infinity."""
     if math.isnan(value):
         return UNDEFINED
     if math.isinf(value):
@@ -326,7 +326,7 @@ def plain(text: str) -> str:
 
 
 def target_series(systems: Iterable[str], fewest: int = _TARGETS) -> dict[str, list[str]]:
-    """The systems that are targets of one experiment (001), sorted; none of too few.
+    """Systems that are targets of one experiment (001), sorted; smaller series are left out.
 
     >>> target_series(["b2", "const_01_f0", *(f"const_{i}_of_3" for i in (2, 3, 1))])
     {'const_NN_of_3': ['const_1_of_3', 'const_2_of_3', 'const_3_of_3']}
@@ -429,6 +429,10 @@ class Person:
         return (-link, deid, self.name)
 
 
+def _worse(one: tuple[Group, Person]) -> tuple[float, float, str]:
+    return one[1].order()
+
+
 def _empty(columns: Iterable[str]) -> pd.DataFrame:
     return with_numbers(pd.DataFrame(columns=[*columns], dtype=object))
 
@@ -477,6 +481,17 @@ class Results:
         voices, which are shown together, by target."""
         left_out = {"original", *target_voices({system for system, _, _ in self.people})}
         return [group for group in self.people if group[0] not in left_out]
+
+    def worst_people(self, most: int) -> dict[tuple[str, str], list[tuple[Group, Person]]]:
+        """Up to `most` people of each system and split, the worst protected first, each as the
+        evaluator has them that finds them most surely."""
+        found: dict[tuple[str, str], dict[str, tuple[Group, Person]]] = {}
+        for group in self.groups():
+            known = found.setdefault((group[0], group[2]), {})
+            for own in self.people[group]:
+                one = (group, own)
+                known[own.name] = min(known.get(own.name, one), one, key=_worse)
+        return {of: sorted(known.values(), key=_worse)[:most] for of, known in found.items()}
 
     def worst(self, system: str, split: str) -> Person | None:
         """The worst-protected person over all evaluators; None where no linkability is known."""

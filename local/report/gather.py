@@ -255,8 +255,8 @@ def _utterance(speech: ProtectedSet, speaker: str) -> str:
 def cut_clips(
     results: Results, speech: Sequence[ProtectedSet], n_worst: int, out: Path
 ) -> tuple[list[Json], list[Missing]]:
-    """Clips of the `n_worst` worst-protected speakers of each system, evaluator and split; each is
-    written once, whichever systems and evaluators ask for it."""
+    """Clips of the `n_worst` worst-protected speakers of each system and split; each is written
+    once, whichever systems ask for it."""
     made: dict[tuple[str, str], str] = {}
 
     def clip(data: DataDir, utterance: str, start: int) -> str:
@@ -279,8 +279,8 @@ def cut_clips(
         return dict(zip(names, (*group, speaker, utterance, *clips), strict=True))
 
     jobs: list[tuple[object, Callable[[], Json]]] = []
-    for group in results.groups():
-        for person in results.people[group][:n_worst]:
+    for worst in results.worst_people(n_worst).values():
+        for group, person in worst:
             sets = (s for s in speech if s.system == group[0] and person.name in s.original.spk2utt)
             if of := next(sets, None):
                 jobs.append((f"clip of {person.name}", partial(pair, group, person.name, of)))

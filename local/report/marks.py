@@ -514,11 +514,19 @@ def escape(text: str) -> str:
     return "{}" + found if found[:1] in ("[", "*") else found  # or \\\\ before it would take it
 
 
+_SENTENCE = 40  # letters from which on a column has lines that break
+_FIT = r"\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%\n\g<0>}"
+
+
 def latex(heading: str, rows: list[list[str]]) -> str:
-    """A table as a `table*` with booktabs; figures are to the right of where words are."""
+    """A table as a `table*`, for the packages booktabs and graphicx; one that is too wide is made
+    smaller."""
     width = max(map(len, rows))
-    header, *body = ([*map(escape, row)] + [""] * (width - len(row)) for row in rows)
-    return DataFrame(body, columns=header).style.hide(axis="index").to_latex(
+    whole = [[*map(escape, row)] + [""] * (width - len(row)) for row in rows]
+    longest = (max(map(len, column)) for column in zip(*whole, strict=True))
+    header, *body = whole
+    made = DataFrame(body, columns=header).style.hide(axis="index").to_latex(
         environment="table*", position_float="centering", caption=escape(heading), hrules=True,
-        column_format="l" * width,
+        column_format="".join("p{5cm}" if n > _SENTENCE else "l" for n in longest),
     )  # fmt: skip
+    return re.sub(r"\\begin.tabular.*end.tabular.", _FIT, made, flags=re.DOTALL)

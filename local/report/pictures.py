@@ -460,7 +460,9 @@ def draw_all(results: Results, evaluator: str, folder: Path | None) -> list[Sect
             targets(*of, split, series)
             for series, split in product(results.target_series(), splits)
         )
-    return [drawn(title, made, folder) for title, made in plan.items()]
+    several = f", {evaluator}" if len(results.evaluators()) > 1 else ""
+    return [drawn(title, (one and replace(one, title=one.title + several) for one in made), folder)
+            for title, made in plan.items()]  # fmt: skip
 
 
 # ---- Pictures of the first screen, one for each question of a reader.

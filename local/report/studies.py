@@ -37,14 +37,18 @@ class Study:
     def __init__(self, figures: DataFrame) -> None:
         self.figures = figures
 
+    def draw(self, folder: Path, **said: Any) -> None:
+        """Draw the pictures of the study into a folder."""
+
     def page(self, told: Mapping[str, object], **said: Any) -> str:
         """RESULTS.md. told: where the figures came from; said: what else the template names."""
         path = f"local/report/templates/{self.template}.md.jinja"
         return render(path, study=self, origin=told, **said)
 
     def write(self, out: Path, **said: Any) -> None:
-        """RESULTS.md, the table of figures, and run.json for local/keep_results.py."""
+        """RESULTS.md, pictures, the table of figures, and run.json for local/keep_results.py."""
         told = origin()
+        self.draw(out, **said)
         write_file(out / "RESULTS.md", self.page(told, **said))
         write_json(out / "run.json", {"origin": told})
         table = self.figures.to_csv(index=False, lineterminator="\n", **self.csv)
@@ -135,7 +139,7 @@ class Searches(Study):
         return dashed(self.value(*at, column.figure), column)
 
     def trials(self, trial: str) -> Table:
-        """Table 5: EER (%) of trial1, original against protected segments, or trial2, protected."""
+        """Table 5: EER (%) on the list trial1 (original, protected) or trial2 (both protected)."""
         rows = [([WITHOUT], (ORIGINAL, "trial2"))]
         rows += [([system], (system, trial + "_p{}")) for system in self.systems]
         columns = [(f"{evaluator}, P{p}", (evaluator, p)) for evaluator, p in self.places]
@@ -334,6 +338,7 @@ PRINTED = {"II": "", "III": "", "Fig. 11": "2000000"}  # tables, and their numbe
 # nothing). Values are cosines, shares, seconds, dB and fractions.
 COLUMNS = ("generator", "figure", "value", "of", "indices", "n", "evaluator", "split")
 SUBJECT = [name for name in COLUMNS if name not in ("figure", "value")]
+LINES = {"keys": "-", "calibrated": "-", "unseen": "--", "mixed": ":", "seen": ""}
 Rows = list[dict[str, Any]]
 
 
@@ -435,6 +440,47 @@ class GeneratorFigures(Study):
         header = ["generator", "voices", "n", "mean cosine", "smallest, largest",
                   "pairs above the threshold (%)", "CPU time of a vector (ms)"]  # fmt: skip
         return Table(header, lines)
+
+    def draw(self, folder: Path, **said: Any) -> None:
+        """capacity.pdf and capacity.svg: largest, mean and smallest cosine against the number."""
+        from matplotlib.figure import Figure as Canvas
+
+        from local.report import draw
+
+        draw.use_style()
+        canvas = Canvas(figsize=(5.0, 6.6), layout="constrained", facecolor="white")
+        panels = canvas.subplots(3, 1, sharex=True, height_ratios=(1, 1.4, 1))
+        kinds = (("max", "largest"), ("mean", "mean"), ("min", "smallest"))
+        for axes, (what, title) in zip(panels, kinds, strict=True):
+            self._draw_panel(axes, f"{what}_cosine")
+            if what != "min":
+                at = said["threshold"]["threshold"]
+                axes.axhline(at, color=draw.SOFT, linewidth=0.8, linestyle=":")
+            axes.grid(visible=True)
+            axes.set_xscale("log")
+            axes.xaxis.set_major_formatter("{x:,.0f}")
+            axes.xaxis.set_minor_formatter("")
+            axes.set_ylabel(f"{title} cosine")
+        panels[2].set_xlabel("pseudo-speakers (dotted line: cosine at the encoder's EER)")
+        handles, labels = panels[1].get_legend_handles_labels()
+        canvas.legend(handles, labels, loc="outside lower center", ncols=3)
+        draw.save(canvas, folder / "capacity")
+
+    def _draw_panel(self, axes: Any, figure: str) -> None:
+        from local.report import draw
+
+        for one in self.having(REAL, figure, of=HERE):
+            style: Mapping[str, Any] = {"color": draw.INK, "markersize": 9}
+            axes.plot([int(one["n"])], [one[figure]], "*", label="real speakers", **style)
+        for (place, name), (indices, line) in product(enumerate(self.names), LINES.items()):
+            every = self.having(name, figure, of=HERE)
+            if own := [(int(e["n"]), e[figure]) for e in every if e["indices"] == indices]:
+                axes.plot(
+                    *zip(*own, strict=True), linestyle=line,
+                    color=draw.colour(place), marker=draw.marker(place), markersize=4,
+                    markerfacecolor=draw.colour(place) if line == "-" else "none",
+                    label=name if line == "-" else f"{name}, {indices}",
+                )  # fmt: skip
 
 
 def voices_table(words: Sequence[str], page: Path) -> Table:

@@ -421,7 +421,7 @@ class OthersCrops:
 
 
 class Ear(nn.Module):
-    """Share of the words that is lost: 0 none, 1 as if only the mean frame were heard."""
+    """Listener who says which share of the words is lost: 0 none, 1 all but the mean frame."""
 
     metric: Tensor | None
 
