@@ -23,7 +23,6 @@ Exit status 3: some files could not be protected; they are named, also in OUT.fa
 OUT, and the others are done.
 """
 
-import logging
 import os
 import shlex
 import sys
@@ -41,7 +40,6 @@ from utils.cli import (
     MMAP_THRESHOLD,
     LossError,
     UserError,
-    clock_time,
     positive,
     progress,
     tell_allocator,
@@ -70,6 +68,8 @@ def _name_one(source: Path, out: Path | None) -> Path:
     from steps.standalone import account, job
     from utils.audiofile import audio_format
 
+    if audio_format(source) is None:
+        raise UserError(f"{source}: its name does not end as an audio file's, such as .wav or .mp3")
     made = job.made_name(Path(source.name))
     out = out or source.with_name(f"{source.stem}.protected{made.suffix}")
     if out.is_dir():
@@ -250,7 +250,6 @@ def main(
     if turns == scenes.AUTO and not launcher:
         place = account.beside(out, "turns")
         finder = job.Jobs(min(nj or len(os.sched_getaffinity(0)), len(audio)))
-        logging.getLogger("speechbrain").setLevel(logging.WARNING)
         todo_here = {path: said[path] for path in audio}
         for path, scene in scenes.find_turns(asked, finder, source, todo_here, place):
             said[path] = scene
@@ -373,11 +372,9 @@ def main(
                   "is made anew", file=sys.stderr)  # fmt: skip
         nj = min(nj or len(os.sched_getaffinity(0)), len(files) or 1)
         jobs = job.Jobs(min(nj, len(os.sched_getaffinity(0))) if launcher else nj)
-        seconds, longest = protection.estimate(jobs, [source / path for path in files])
-        takes = loaded.rate * max(seconds / nj, longest)
-        lasts = f"about {clock_time(takes)} on cores like ours" if takes else "unknown time"
-        how = f"{len(files)} files, {nj} at a time: {lasts}"
-        print(f"{whole}: {clock_time(seconds)} of audio in {how}", file=sys.stderr)
+        whole_files = [source / path for path in files]
+        seconds, lasts = protection.foretell(jobs, whole_files, nj, loaded.rate)
+        print(f"{whole}: {lasts}", file=sys.stderr)
         if launcher:
             again = words_again(nj=1, launcher=None, system=system.resolve())
             with shared(held):
@@ -387,6 +384,8 @@ def main(
             if stopped:
                 left = "its shards were stopped too; the same command goes on"
                 sys.exit(tell_stopped("protect_folder.py", stopped, left))
+            if not parts_of(journal.path):
+                raise UserError(f"{launcher}: none of its jobs began (see above, and {logs})")
             journal.take_parts()
         else:
             journal.begin(drawn.get(path, path) for path in files)

@@ -362,7 +362,7 @@ class Reader(nn.Module):
         return _PACE * USUAL * np.exp(logs[0].numpy().astype(np.float64))
 
     def timed(self, phones: Sequence[Phone]) -> list[Phone]:
-        """Phones as long as they are usually said; those of a known length keep it."""
+        """Phones with their usual lengths; those of a known length keep it."""
         lasts = np.rint(self.lengths(phones))
         return [
             x if x.lasts else x._replace(lasts=max(_SHORTEST, int(n)))
