@@ -179,8 +179,8 @@ def _by_person(pair: Pair, scene: Scene, held: Identity) -> Iterator[Pair]:
 
 @dataclass(frozen=True)
 class Judges:
-    """All who hear; what is not installed is not among the encoders, or None. system: what the
-    attacker who knows it protects with, at a level and with ends as `make protect` has them."""
+    """All who hear. Encoders that are not installed are left out; others are then None. system: of
+    the attacker who knows it and protects as `make protect` does, with this level and ends."""
 
     encoders: Mapping[str, Encoder]
     recogniser: Recogniser | None
