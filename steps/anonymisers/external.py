@@ -158,7 +158,7 @@ class External(Anonymiser):
 
     @classmethod
     def describe(cls, settings: Any, path: StrPath) -> Description:
-        """Needs of the system: its folder, or the one that a command fills for each set and draw. It
+        """Needs of the system: its folder, or one that a command fills for each set and draw. It
         takes the user's word that a training set is protected at level utt."""
         return Description("utt", (f"external:{getattr(settings, 'folder', '')}",), ("utt",))
 
