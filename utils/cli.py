@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, TextIO, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -127,12 +127,7 @@ LONG = 60.0
 
 
 def progress(
-    name: str,
-    *,
-    unit: str = "utterances",
-    stream: TextIO | None = None,
-    clock: Callable[[], float] = time.monotonic,
-    beside: Callable[[], str] = str,
+    name: str, *, unit: str = "utterances", beside: Callable[[], str] = str
 ) -> Callable[[Iterable[Item]], Iterator[Item]]:
     """Make a wrapper for an iterable: it yields the items unchanged and shows how many are done.
 
@@ -143,32 +138,29 @@ def progress(
     """
 
     def wrapped(items: Iterable[Item]) -> Iterator[Item]:
-        out = sys.stderr if stream is None else stream
         total = len(items) if isinstance(items, Sized) else None
-        if out.isatty():
+        if sys.stderr.isatty():
             from tqdm import tqdm
 
-            bar = tqdm(items, name, total, unit=f" {unit}", file=out, dynamic_ncols=True)
-            return on_terminal(bar)
-        return in_lines(items, total, out)
+            return on_terminal(tqdm(items, name, total, unit=f" {unit}", dynamic_ncols=True))
+        return in_lines(items, total)
 
     def on_terminal(bar: "tqdm[Item]") -> Iterator[Item]:
         for item in bar:
             bar.set_postfix_str(beside(), refresh=False)
             yield item
 
-    def in_lines(items: Iterable[Item], total: int | None, out: TextIO) -> Iterator[Item]:
-        started = last = first = clock()
+    def in_lines(items: Iterable[Item], total: int | None) -> Iterator[Item]:
+        started = last = first = time.monotonic()
         told = 0
         for done, item in enumerate(items):
-            now = clock()
+            now = time.monotonic()
             first = now if done < 2 else first  # it also has what is loaded
             more = total is not None and done - told >= SHARE * total
             if now - last >= APART and (more or not told or now - last >= LONG):
                 further = beside() and f", {beside()}"
                 far = _how_far(done, total, unit + further, now - started, now - first)
-                out.write(f"{name}: {far}\n")
-                out.flush()
+                print(f"{name}: {far}", file=sys.stderr, flush=True)
                 last, told = now, done
             yield item
 

@@ -430,20 +430,13 @@ def _prepare(recipe: Recipe) -> list[str]:
                 *((SETS, part) if part else ()),
             ],
         )  # fmt: skip
-    if asked.flag("download") or not asked.runs(PREPARE):
-        return []
-    # Where prepare.sh has a folder of its own for it, it makes the corpus.
-    is_given = re.search(r"^corpus=($|\s)", text, re.MULTILINE)
-    if is_given and not Path(corpus or "/nowhere").is_dir():
-        what = f"--corpus {corpus}: no such folder" if corpus else "--corpus is missing"
-        return [f"{what}; README.md says which one it is"]
-    can_look = re.search("^(make_work|end_of_look)$", does, re.MULTILINE)
-    is_dry = asked.get("dry_run", "false") != "false"
-    return _look(corpus, options) if can_look and is_dry else []
+    looks = asked.get("dry_run", "false") != "false" and not asked.flag("download")
+    can = re.search("^(make_work|end_of_look)$", does, re.MULTILINE)
+    return _look(corpus, options) if can and looks and asked.runs(PREPARE) else []
 
 
 def _look(corpus: str, options: Sequence[str]) -> list[str]:
-    """Have prepare.sh look at what the corpus holds; returns what it says of a wrong one."""
+    """Have prepare.sh look at the corpus; returns what it says of a wrong one."""
     words = ["./prepare.sh", *(("--corpus", corpus) if corpus else ()), *options]
     looks = {**os.environ, "LOOK_ONLY": "true"}
     done = subprocess.run(words, env=looks, stderr=subprocess.PIPE, text=True)  # no step of a plan

@@ -515,17 +515,16 @@ class Results:
         return dict(self.run.get("systems", {}).get(system, {}))
 
     @cached_property
-    def attacks(self) -> dict[tuple[str, str, str], dict[str, Any]]:
-        """attacker.json of each attack, by system, <attacker>.<evaluator> and split."""
-        attacks = self.run.get("attacks", [])
-        paths = [(r, Path(str(r.get("scores"))).parts[-4:]) for r in attacks]
-        return {(p[0], p[1], p[3]): r for r, p in paths if len(p) == 4}
+    def attacks(self) -> dict[tuple[str, ...], dict[str, Any]]:
+        """attacker.json of each attack, by evaluator, split, system and attacker."""
+        of = ("evaluator", "split", "system", "attacker")
+        records = self.run.get("attacks", [])
+        return {tuple(r["where"][name] for name in of): r for r in records if "where" in r}
 
-    def control(self, evaluator: str, split: str, system: str, attacker: str) -> Value:
+    def control(self, *attack: str) -> Value:
         """EER of an attacker on protected people that they did not learn from; NOTHING where they
-        learnt nothing, or it is not defined."""
-        at = (system, f"{attacker}.{evaluator.replace('/', '+')}", split)
-        record = self.attacks.get(at, {})
+        learnt nothing, or it is not defined. attack: as for `attacks`."""
+        record = self.attacks.get(attack, {})
         eer, ends = record.get("held_out_eer"), record.get("held_out_eer_ci")
         return NOTHING if eer is None else Value(eer, *(ends or ()))
 
@@ -639,18 +638,3 @@ def load_results(folder: Path) -> Results:
         why = f"{folder}/metrics.csv: holds no figure; run stages 9 and 11"
         results.note("metrics.csv", why)
     return results
-
-
-# ---- Definitions of the linkability of a speaker.
-
-POOLED = "linkability"  # of a speaker: D↔ from the densities of all trials, mean over their own
-ALONE = "linkability_bins"  # D_sys of their trials alone, by as many bins as `group` says
-
-
-def definitions(results: Results) -> dict[str, str]:
-    """The definitions of a speaker's linkability that were measured (docs/metrics), in words, by
-    the names of their figures."""
-    alone = where(results.speakers, metric=ALONE).sort_values("group")
-    bins = dict(zip(alone["figure"], alone["group"], strict=True))
-    said = {name: f"each speaker's trials alone, {n} bins" for name, n in bins.items()}
-    return {POOLED: "densities of all trials"} | said

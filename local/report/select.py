@@ -641,12 +641,12 @@ def pooled(results: Results) -> Trade | None:
 
 
 def over_targets(
-    results: Results, evaluator: str, split: str, series: str, metric: str
+    results: Results, evaluator: str, split: str, series: str
 ) -> tuple[str, pd.DataFrame, Float64]:
     """The best-informed attacker of those on most targets of a series; linkability by speaker (the
     worst protected first) and target; and that of the originals (speakers,), NaN where there is
     none."""
-    people = where(results.speakers, evaluator=evaluator, split=split, figure=metric)
+    people = where(results.speakers, evaluator=evaluator, split=split, figure="linkability")
     people = people.drop_duplicates(["attacker", "system", "speaker"], keep="last")
     people = people.dropna(subset="value")
     bare = where(people, system="original", attacker="unprotected").set_index("speaker")["value"]

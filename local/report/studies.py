@@ -486,6 +486,5 @@ class GeneratorFigures(Study):
 def voices_table(words: Sequence[str], page: Path) -> Table:
     """`<!-- table: voices FOLDER -->`: generators of FOLDER/generators.csv: how much alike the most
     voices are, and their cost."""
-    if len(words) != 1:
-        raise UserError(f"{page}: a table of voices names one folder of results")
-    return GeneratorFigures(read_rows(page.parent / words[0] / "generators.csv")).voices()
+    (folder, *_), _ = tables.read_mark(words, page, "FOLDER")
+    return GeneratorFigures(read_rows(page.parent / folder / "generators.csv")).voices()

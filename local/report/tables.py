@@ -345,7 +345,17 @@ VERDICTS = (
 )  # fmt: skip
 Ours = Mapping[str, Value | None]  # by our set
 Place = tuple[str, str, str, str]  # split, family, attacker, metric
-_OPTIONS = {"sets", "evaluators", "systems", "attackers", "prefix", "rows"}
+
+
+def read_mark(words: Sequence[str], page: Path, takes: str) -> tuple[list[str], dict[str, str]]:
+    """Names and options (NAME=VALUE) of a mark. UserError for options that are not in `takes`, and
+    where those lack that it has without brackets."""
+    names = [word for word in words if "=" not in word]
+    options = dict(word.split("=", 1) for word in words if "=" in word)
+    known, needed = ({*re.findall(r"(\w+)=", text)} for text in (takes, re.sub(r"\[.*", "", takes)))
+    if not (names and needed <= options.keys() <= known):
+        raise UserError(f"{page}: this table takes {takes}")
+    return names, options
 
 
 @cache
@@ -415,14 +425,11 @@ def paper_table(words: Sequence[str], page: Path) -> Table:
     system, a column a figure and set, where `sets` may name several of ours beside one of theirs.
     In words _ stands for a blank.
     """
-    options = dict(word.split("=", 1) for word in words if "=" in word)
-    named, *folders = [word for word in words if "=" not in word] or [""]
+    takes = "PAPER:TABLE [FOLDER... sets= evaluators= attackers= prefix=] [systems= rows=systems]"
+    (named, *folders), options = read_mark(words, page, takes)
     paper, _, table = named.partition(":")
-    if options.keys() - _OPTIONS or (folders and not {"sets", "evaluators"} <= options.keys()):
-        raise UserError(
-            f"{page}: table: paper takes PAPER:TABLE, folders with sets= and evaluators=, "
-            "systems=, attackers=, prefix=, rows=systems"
-        )
+    if folders and not {"sets", "evaluators"} <= options.keys():
+        raise UserError(f"{page}: this table takes {takes}")
     rows = of_table(paper, table.replace("_", " "))
     if "systems" in options:
         names = rows["system"].str.replace(" ", "_")
