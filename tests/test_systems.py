@@ -120,7 +120,7 @@ def test_a_step_knows_when_its_variant_changes(folder):
         ("{base: x, question: Q}", "x: base: 'x' is unknown; known: b2"),
         ("{question: Q, alpha: 0.7}", "x: base: None is unknown"),
         ("{base: [b2], question: Q}", "x: base: ['b2'] is unknown"),
-        ("{base: b2, alpha: 0.7}", "x: question: what this variant is for is expected, in words"),
+        ("{base: b2, alpha: 0.7}", "x: question: say in words what this variant is for"),
         ("{base: b2, question: Q, alpa: 1}", "x: alpa: unknown setting; known: anonymiser, alpha"),
         ("{base: b2, question: Q, alpha: a}", "x: alpha: 'a'; a number is expected"),
         ("{base: b2, question: Q, anonymiser: c}", "x: anonymiser: 'c' is unknown"),
