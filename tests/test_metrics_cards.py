@@ -17,9 +17,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "docs" / "metrics"
 CARDS = sorted(FOLDER.glob("*.md"))
 INDEX = (FOLDER / "README.md").read_text(encoding="utf-8")
 # Scalars that no table, picture or page reads, and that have no row in metrics.csv.
-UNTITLED = re.compile(
-    r"n_|linkability_(mean_)?omega_|(cllr_min|tag)_f[01]$|cllr_uncalibrated$|d_diag_2020_"
-)
+UNTITLED = re.compile(r"n_|linkability_(mean_)?omega_|cllr_uncalibrated$|d_diag_2020_")
 OWN = [card for card in CARDS if card.name != "README.md"]
 
 
