@@ -4,7 +4,7 @@ and heard by all judges; attacks by those who train nothing, the verdict, and a 
 import base64
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,7 +34,15 @@ from steps.audio import SAMPLE_RATE
 from steps.quality import Quality, load_estimator
 from steps.speaker.backends import Backend, PairBackend, load_backend
 from steps.speaker.encoders import Encoder, TooShortError, load_encoder
-from steps.standalone.job import Tick, Versions, plain
+from steps.standalone.job import (
+    LoadedSystem,
+    Tick,
+    Versions,
+    key_number,
+    load_system,
+    plain,
+    with_name,
+)
 from steps.standalone.people import Excerpt, Scene, clear_of
 from steps.standalone.protection import protect_samples
 from steps.standalone.stream import Cut, Recording
@@ -244,6 +252,42 @@ def load_judges(system: Anonymiser | None, level: str, ends: str) -> tuple[Judge
     if not found.keys() & VOICES:
         raise UserError(missing[VOICES[0]])
     return Judges(found, words, load_estimator(), system, level, ends), missing
+
+
+def load_protection(
+    system: Path, out: Path, key: str | None, made: Mapping[str, Any]
+) -> LoadedSystem | None:
+    """The system that protected OUT, with a key of the attacker's own; None for another program's
+    folder, of which nothing is known of how it was made. UserError for another system, and for one
+    that cannot be attacked."""
+    if not made:
+        return None
+    number = key_number(f"the attacker's own, {key}")  # voices that nobody has in OUT
+    loaded = load_system(system, number, {"time": made["time"]} if "time" in made else {})
+    if loaded.digest != made["system"]:
+        raise UserError(f"{system}: is not what {out} was protected with; give SYSTEM=")
+    if not (loaded.anonymiser.keeps_length or loaded.anonymiser.tells_words):
+        raise UserError(
+            f"{system}: changes how long speech is (rate, pauses, reads), and does not tell when "
+            "what is said; measure it by a recipe (run.sh)"
+        )
+    return loaded
+
+
+def hear(
+    judges: Judges, pairs: Sequence[Pair], held: Identity, watch: Callable[[Any], Iterable[Any]]
+) -> dict[str, Heard]:
+    """What is heard of pairs, by name; held gets why others cannot be heard."""
+    order = sorted(pairs, key=lambda pair: -pair.original.seconds)  # no long one is begun last
+    results, heard = held.jobs.run(judges.hear, [(pair,) for pair in order]), dict[str, Heard]()
+    for _ in watch(pairs):
+        n, result = next(results)
+        pair = order[n]
+        if isinstance(result, UserError):
+            held.left_out[pair.name] = plain(with_name(pair.original.path, result))
+        else:
+            heard[pair.name] = result
+    return heard
 
 
 def _vector(encoder: Encoder, half: Float64) -> Float32:
