@@ -104,7 +104,7 @@ def _verification(
 
     _check_bootstrap(resamples.bootstrap, utt2spk)
     extras.check(utt2spk)
-    listed, score = lists.read(trials, scores, more=more_scores)
+    listed, score = lists.read(trials, [scores, *more_scores])
     beside = {"eer_rise": extras.unprotected, "eer_beside_words": extras.words}
     speakers = _find_speakers(listed, trials, utt2spk) if utt2spk else None
     own = {"draws": lists.read(trials, *another_draw)[1:], **resamples.words}
@@ -272,16 +272,11 @@ def _threshold(
     `threshold` is midway between the two scores around it; `eer` is linear between points of the
     ROC.
     """
-    import numpy as np
-
     from local.metrics.detection import eer, eer_threshold, rank
     from local.metrics.intervals import count_labels
 
-    scored = [Lists("kaldi", allow_self).read(*paths, both=False) for paths in list]
-    score = np.concatenate([score for _, score in scored])
-    target = np.concatenate([trials.target for trials, _ in scored])
-    if target.all() or not target.any():
-        raise UserError(f"{list[0][0]}: target and nontarget trials are both needed")
+    trials, score = Lists("kaldi", allow_self).read(*zip(*list, strict=True))
+    target = trials.target
     figures = {"threshold": eer_threshold(score, target), "eer": eer(*rank(score, target).counts())}
     write_figures(out, {**figures, **count_labels(target)})
 

@@ -43,7 +43,7 @@ def main(
             f"{len(learn_from)} --learn-from for {len(scores)} SCORES; give one for each"
         )
     lists = Lists("kaldi", allow_self)
-    trials, *found = lists.read(trial_list, *scores, both=False)
+    trials, *found = lists.read(trial_list, *scores)
     out.mkdir(parents=True, exist_ok=True)
     weights, why = weigh(learn_from) if learn_from else ([], "")
     if learn_from:
@@ -53,7 +53,7 @@ def main(
         write_json(out / "weights.json", {"weights": of, "why_equal": why}, indent=1)
     fused = {"scores": fuse(trials, found, weights or None)}
     if words:
-        fused["words"] = fuse(trials, [lists.read(trial_list, words, both=False)[1]])
+        fused["words"] = fuse(trials, [lists.read(trial_list, words)[1]])
     for name, score in fused.items():
         write_scores(out / name, Scores(trials.enrol, trials.trial, score))
     print(f"read {len(trials)} trials / fused {len(found)} scores of each / skipped 0")

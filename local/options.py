@@ -50,6 +50,9 @@ Labelled = Annotated[
 # ---- Trials and their scores, in the formats of --format.
 
 
+Files = Path | Sequence[Path]
+
+
 class Lists(NamedTuple):
     """Options of trial lists. allow_self None takes trials of a recording against itself without a
     warning."""
@@ -57,29 +60,33 @@ class Lists(NamedTuple):
     format: TrialFormat = "auto"
     allow_self: AllowSelf | None = False
 
-    def read(
-        self, trials_path: Path, *scores_paths: Path, more: Sequence[Path] = (), both: bool = True
-    ) -> Any:  # fmt: skip
-        """Trials, and the score of each, (n_trials,), in each score file or in `more`; UserError
-        names the first line at fault. both: a list of one kind alone is an error, too."""
-        from utils.trials import check_not_itself, join_scores, merge_scores
+    def read(self, lists: Files, *scores: Files) -> Any:
+        """Trials of a list or of several together, and the score of each, (n_trials,), in each of
+        `scores`; UserError names the first line at fault, or the kind of trials that is missing."""
+        from utils.trials import check_not_itself, join_scores, merge
 
-        trials = _read(trials_path, self.format, "trials")
-        if self.allow_self is not None:
-            check_not_itself(trials_path, trials, allowed=self.allow_self)
+        parts = {path: _read(path, self.format, "trials") for path in _each(lists)}
+        if (allowed := self.allow_self) is not None:
+            for path, own in parts.items():
+                check_not_itself(path, own, allowed=allowed)
+        trials, named = merge(parts), " + ".join(map(str, parts))
         found = [
             join_scores(
                 trials,
-                merge_scores({name: _read(name, self.format, "scores") for name in (path, *more)}),
-                trials_path=trials_path,
-                scores_path=" + ".join(map(str, (path, *more))),
+                merge({path: _read(path, self.format, "scores") for path in _each(own)}),
+                trials_path=named,
+                scores_path=" + ".join(map(str, _each(own))),
             )
-            for path in scores_paths
+            for own in scores
         ]
         for value, label in ((True, "target"), (False, "nontarget")):
-            if both and not (trials.target == value).any():
-                raise UserError(f"{trials_path}:1: no {label} trial; both kinds are needed")
+            if not (trials.target == value).any():
+                raise UserError(f"{named}:1: no {label} trial; both kinds are needed")
         return trials, *found
+
+
+def _each(files: Files) -> Sequence[Path]:
+    return [files] if isinstance(files, Path) else files
 
 
 def _read(path: Path, kind: str, what: str) -> Any:

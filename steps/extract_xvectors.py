@@ -11,7 +11,6 @@ x-vector of its own, <utterance>-c0000, <utterance>-c0001, ...; OUT/utt2spk give
 This stands in for sessions when a back end is trained on speakers of one or few utterances.
 """
 
-
 from steps.options import ChunkSeconds, Device, Encoder
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, OutFolder

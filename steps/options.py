@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from utils.cli import (
     COMMON,
@@ -131,10 +131,33 @@ MEASURES = {  # archive -> what makes it of a wave, and the names of its parts i
 
 
 def measure(name: str, data: Path, out: Path, allow_loss: int) -> None:
-    """Write a measure of every wave of a set to <out>/<name>.scp."""
-    from steps.synthesis.world import measure_all
+    """Write a measure of each wave of a set, float32, to <out>/<name>.{ark,scp}, one at a time.
+
+    Utterances that cannot be read or measured go to skipped.txt beside it. LossError beyond
+    `allow_loss`; then, as after every error, there is no archive.
+    """
+    from steps.audio import Losses, read_audio
+    from utils.archives import ArchiveWriter
     from utils.registry import load
 
-    target, parts = MEASURES[name]
-    wav, show = load_data_dir(data).wav, progress(f"extract_{name}")
-    print(measure_all(wav, load(target), out / name, allow_loss, parts, show))
+    target, things = MEASURES[name]
+    wav, make = load_data_dir(data).wav, load(target)
+    out.mkdir(parents=True, exist_ok=True)
+    (out / f"{name}.scp").unlink(missing_ok=True)
+
+    def read(utt: str) -> tuple[bool, Any]:
+        audio = read_audio(utt, wav[utt])
+        return audio.rate != audio.file_rate, make(audio.samples)
+
+    losses, n_frames, n_resampled = Losses(), 0, 0
+    with ArchiveWriter(out / name) as writer:
+        for utt, (resampled, measured) in losses.each(progress(f"extract_{name}")(wav), read):
+            writer.write(utt, measured)
+            n_frames += len(measured)
+            n_resampled += resampled
+        losses.finish(out, len(wav), allow_loss)
+    how = f" ({n_resampled} resampled to 16 kHz)" if n_resampled else ""
+    print(
+        f"read {len(wav)} utterances{how} / written {len(wav) - len(losses.skipped)} "
+        f"{things.format(n_frames)} / skipped {len(losses.skipped)}"
+    )

@@ -68,6 +68,8 @@ def _name_one(source: Path, out: Path | None) -> Path:
     from steps.standalone import account, job
     from utils.audiofile import audio_format
 
+    if audio_format(source) is None:
+        raise UserError(f"{source}: its name does not end as an audio file's, such as .wav or .mp3")
     made = job.made_name(Path(source.name))
     out = out or source.with_name(f"{source.stem}.protected{made.suffix}")
     if out.is_dir():

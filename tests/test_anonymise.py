@@ -12,7 +12,7 @@ from local.report.gather import settings_of_systems
 from steps.anonymise import main
 from steps.anonymisers.registry import Protected, load_anonymiser, protect_audio, write_protected
 from steps.sources import VoiceKey, whole_set
-from tests.refusals import refuses
+from tests.refusals import accepts, refuses
 from tests.world import check_in_parts, pseudo_rows
 from utils.cli import LossError
 from utils.datadir import DataDir, load_data_dir
@@ -32,7 +32,7 @@ def conf(folder: Path, text: str) -> Path:
 
 def protect(system: object, data: Path, out: Path, *options: object) -> dict[str, list[str]]:
     """Run the program; pseudo.tsv without its header and the seconds at the end, by utterance."""
-    assert main([*map(str, options), str(system), str(data), str(out), str(out / "wav")]) == 0
+    accepts(main, *options, system, data, out, out / "wav")
     return pseudo_rows(out, "key", "alpha")
 
 

@@ -17,7 +17,7 @@ from steps.asr.recognisers import JOURNAL, decode_all, make_recogniser
 from steps.audio import read_audio
 from steps.decode import main as decode
 from tests.recipes import ROOT, link_recipe, run_recipe
-from tests.refusals import refuses_words
+from tests.refusals import accepts, refuses_words
 from tests.utility import compute_wer
 from utils.arrays import Float64
 from utils.cli import LossError
@@ -225,7 +225,7 @@ def test_runaway_hypotheses_were_counted_nowhere_but_in_a_log(tmp_path, make_dat
     (heard / "text").write_text((data / "text").read_text())
     (heard / "recogniser.json").write_text("{}")
     (heard / "notes.txt").write_text("s1-001 a phrase 9 times over, cut to one\n")
-    assert compute_wer([str(data), str(heard / "text"), str(out)]) == 0
+    accepts(compute_wer, data, heard / "text", out)
     figures = json.loads(out.read_text())
     assert figures["n_hypotheses_cut"] == 1
     assert figures["hypotheses_cut"] == 1 / figures["n_segments"]
@@ -253,7 +253,7 @@ def test_the_recipe_measures_it(tmp_path: Path, make_data_dir) -> None:  # type:
     told = json.loads((made / "OO/x_f/metrics.json").read_text())
     assert told["normalisation"].startswith("english: whisper_normalizer")
     assert len((heard / "x_trials_f/seconds.tsv").read_text().splitlines()) == 1 + 4
-    assert decode(["moonshine", str(folder / "data/x_trials_f"), str(tmp_path / "one")]) == 0
+    accepts(decode, "moonshine", folder / "data/x_trials_f", tmp_path / "one")
     for name in ("text", "recogniser.json"):
         assert (tmp_path / "one" / name).read_bytes() == (heard / "x_trials_f" / name).read_bytes()
     refused = stage_10("--asr", "kaldi", status=2)
@@ -288,7 +288,7 @@ def test_a_model_of_the_hub_that_is_here(tmp_path: Path, make_data_dir) -> None:
     folder, data = tmp_path / "model", make_data_dir(tmp_path / "d")
     folder.mkdir()
     (folder / "hyperparams.yaml").write_text(HUB_MODEL)
-    assert decode([f"hub:{folder}", str(data), str(tmp_path / "out")]) == 0
+    accepts(decode, f"hub:{folder}", data, tmp_path / "out")
     found = read_map(tmp_path / "out/text", rest_of_line=True)
     assert found.keys() == read_map(data / "utt2spk").keys()
     assert set("".join(found.values())) <= set("ab ")

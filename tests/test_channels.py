@@ -32,7 +32,7 @@ from steps.channels.recognised import extract_channel as extract
 from steps.emotion.functionals import ENERGY, MELODY, functionals
 from steps.speaker.backends import CentredCosine, TfidfBackend, learn_idf
 from tests.recipes import copy_world, run_recipe
-from tests.refusals import refuses
+from tests.refusals import accepts, refuses
 from tests.scored import compute, trials_of
 from utils.archives import read_vectors
 from utils.tables import write_map
@@ -81,11 +81,10 @@ def folder(tmp_path: Path) -> Path:
 def test_words_from_text_to_scores(folder: Path) -> None:
     """Who says the same has 1; an utterance without words has nothing in common with anybody."""
     data, out = str(folder / "d"), folder / "x"
-    assert extract_channel.main(["words", str(folder), data, str(out)]) == 0
-    assert train_backend.main(["--idf", str(out), data, str(folder / "idf")]) == 0
+    accepts(extract_channel.main, "words", folder, data, out)
+    accepts(train_backend.main, "--idf", out, data, folder / "idf")
     scp, scores = str(out / "xvector.scp"), str(folder / "scores")
-    words = ["--backend", str(folder / "idf"), scp, scp, str(folder / "trials"), scores]
-    assert score_trials.main(words) == 0
+    accepts(score_trials.main, "--backend", folder / "idf", scp, scp, folder / "trials", scores)
     found = [line.split() for line in Path(scores).read_text().splitlines()]
     assert [float(score) for *_, score in found] == pytest.approx([1, 0])
     assert not read_vectors(scp)["b-2"].any()
@@ -123,12 +122,12 @@ def test_what_the_voice_adds_to_the_words(tmp_path: Path) -> None:
 
     def difference(*scores: str) -> dict[str, object]:
         given = [paths["trials"], paths["out"], *(paths[name] for name in scores)]
-        assert fuse_scores.main(["--words", paths["said"], *given]) == 0
+        accepts(fuse_scores.main, "--words", paths["said"], *given)
         made = str(tmp_path / "figures.json")
         alone, fused = f"{paths['out']}/words", f"{paths['out']}/scores"
         of = ["--utt2spk", paths["utt2spk"], "--bootstrap", "20", "--words", alone]
         words = ["verification", *of, paths["trials"], fused, made]
-        assert compute_metrics.main(words) == 0
+        accepts(compute_metrics.main, *words)
         found: dict[str, object] = json.loads(Path(made).read_text())
         return found
 

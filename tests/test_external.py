@@ -18,7 +18,7 @@ from steps.anonymise import main
 from steps.anonymisers.external import NOTE, find_names, find_speech, find_suffix
 from steps.anonymisers.registry import describe_system
 from steps.protect_by_command import main as by_command
-from tests.refusals import refuses
+from tests.refusals import accepts, refuses, refuses_words
 from utils.cli import LossError, UserError
 from utils.tables import read_map
 
@@ -45,7 +45,7 @@ def protect(tmp_path: Path, data: Path, folder: Path, suffix: str = "_anon") -> 
     conf, out = tmp_path / "theirs.yaml", tmp_path / "out"
     conf.write_text(f"anonymiser: external\nfolder: {folder}\nsuffix: '{suffix}'\n")
     assert describe_system(conf).needs == (f"external:{folder}",)
-    assert main([str(w) for w in ("--external", folder, conf, data, out, out / "wav")]) == 0
+    accepts(main, "--external", folder, conf, data, out, out / "wav")
     return out
 
 
@@ -199,9 +199,8 @@ def test_a_command_protects_a_set_and_another_draw(tmp_path, data, command):
     conf, made = command(), {}
     for draw in ("0", "1"):
         folder, out = tmp_path / f"made{draw}", tmp_path / f"out{draw}"
-        assert by_command([str(w) for w in ("--draw", draw, conf, data, folder)]) == 0
-        words = ("--draw", draw, "--external", folder, conf, data, out, out / "wav")
-        assert main([str(w) for w in words]) == 0
+        accepts(by_command, "--draw", draw, conf, data, folder)
+        accepts(main, "--draw", draw, "--external", folder, conf, data, out, out / "wav")
         made[draw] = soundfile.read(out / "wav/s1-000.wav")[0]
     assert not np.array_equal(made["0"], made["1"])
     told = json.loads((tmp_path / "out1/conf.json").read_text())
@@ -218,5 +217,5 @@ def test_a_command_protects_a_set_and_another_draw(tmp_path, data, command):
     ],
 )  # fmt: skip
 def test_a_command_that_fails_leaves_nothing(tmp_path, data, command, words, said):
-    refuses(re.escape(said), by_command, [str(command(words)), str(data), str(tmp_path / "made")])
+    refuses_words(re.escape(said), by_command, command(words), data, tmp_path / "made")
     assert not (tmp_path / "made").exists()

@@ -16,7 +16,7 @@ from steps.anonymisers.mcadams import (
     burg_lattice,
     transform,
 )
-from steps.anonymisers.registry import OutputLevel
+from steps.anonymisers.registry import AsItIs, OutputLevel
 from tests.refusals import refuses
 from tests.world import run_of
 
@@ -199,5 +199,5 @@ def test_each_kind_says_what_it_is(level, each):
 def test_output_levels():
     samples = np.array([0.0, 0.2, -0.5, 0.4999])
     assert OutputLevel().to_pcm16(samples).tolist() == [0, 12452, -31130, 31123]
-    assert OutputLevel(1.0).to_pcm16(np.array([2.0, -1.0])).tolist() == [32767, -16384]
+    assert AsItIs().to_pcm16(np.array([2.0, -0.5])).tolist() == [32767, -16384]
     refuses("not finite", OutputLevel().to_pcm16, np.array([0.0, np.inf]))

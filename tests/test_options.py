@@ -9,7 +9,7 @@ from typing import Annotated, NamedTuple
 import click
 import pytest
 
-from tests.refusals import refuses, refuses_words
+from tests.refusals import accepts, refuses, refuses_words
 from utils.commands import Program
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -151,7 +151,7 @@ def test_commands_stand_in_the_program_s_order_and_one_must_be_named(capsys) -> 
 
     for words, said in ([], "Missing command"), (["nope"], "No such command 'nope'"):
         refuses(said, main, words)
-    assert main(["--help"]) == 0
+    accepts(main, "--help")
     told = capsys.readouterr().out.partition("Commands:")[2]
     assert told.index("verification") < told.index("strongest") < told.index("calibration")
 
@@ -175,7 +175,7 @@ def test_an_option_of_several_words_ends_at_the_next_option() -> None:
 def test_help_has_arguments_in_order_then_common_options_then_others(capsys) -> None:
     from steps.extract_xvectors import main
 
-    assert main(["--help"]) == 0
+    accepts(main, "--help")
     told = capsys.readouterr().out
     places = [
         told.index(words)

@@ -359,7 +359,8 @@ def test_the_program_joins_the_lists_of_both_sexes(tmp_path: Path) -> None:
     assert report["gap_named_sex"] == 1.0
     assert report["eer_sex_m"] == 0.0  # all scores are reversed, which is folded
     assert report["n_speakers"] == 4
-    twice = [*words, "--listed", f"{tmp_path}/f/trials", f"{tmp_path}/f"]
+    again = shutil.copy(tmp_path / "f/trials", tmp_path / "again")
+    twice = [*words, "--listed", f"{again}", f"{tmp_path}/f"]
     refuses_words("a1 is listed twice", main, "groups", *twice, "-")
 
 

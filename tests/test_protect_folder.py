@@ -655,6 +655,14 @@ def test_the_journal_told_the_lengths_that_a_rate_had_changed(tmp_path, monkeypa
     assert [row["file"] for row in rows] == sorted(row["file"] for row in rows)
 
 
+def test_a_file_whose_length_changes_was_first_made_a_tone(tmp_path, monkeypatch):
+    """As long as it is, of which nothing was heard: an hour took 2.6 GB."""
+    monkeypatch.setattr(McAdams, "keeps_length", False)
+    monkeypatch.setattr("steps.standalone.protection.tone_piece", None)
+    write(tmp_path / "in/a.wav", speechlike(0.3))
+    assert run("--key", KEY, tmp_path / "in", tmp_path / "out") == 0
+
+
 @pytest.mark.parametrize("ends", ["keep", "one"])
 def test_times_of_words_lie_beside_the_folder(folder, tmp_path, monkeypatch, capsys, ends):
     """Of all pieces of a long file; nothing of them is in OUT. A file without is made anew."""

@@ -29,7 +29,16 @@ from local.plan.labels import Labels, write_labels
 from local.report import pictures, tables
 from local.report.draw import inline, slug
 from local.report.findings import not_measured
-from local.report.frame import METRICS, WHERE, Results, number, percent, render, with_numbers
+from local.report.frame import (
+    METRICS,
+    WHERE,
+    Results,
+    load_results,
+    number,
+    percent,
+    render,
+    with_numbers,
+)
 from local.report.gather import origin
 from local.report.gather import tabulate as tabulate_figures
 from local.report.page import Headings, cell, without_constants
@@ -328,6 +337,7 @@ class TestCollect:
         assert run["missing"] == []
         assert len(run["steps"]) == 12
         attackers = {a["attacker"] for a in run["attacks"]}
+        assert (LABEL, "toy_f", "b2", "ignorant") in load_results(results).attacks
         assert attackers == {"unprotected", "ignorant", "lazy_informed"}
         assert run["origin"]["command"] == "not recorded"
 
@@ -554,6 +564,25 @@ def heard(recogniser: str, metric: str, **values: float) -> list[Figure]:
 
 
 ATTACKED = [figure(system, "ignorant", "eer", 0.3) for system in "abc"]
+
+
+def test_tables_and_people_were_shown_again_for_each_evaluator() -> None:
+    """One table has them all; equal rows, as of two back ends on the same x-vectors, stand once."""
+    one, two = {"evaluator": "a/plda"}, {"evaluator": "a/cosine"}
+    shared = [figure("s", "leakage", "cmc_1", 0.5, **by) for by in (one, two)]
+    eers = [figure("s", "ignorant", "eer", eer, **by) for eer, by in ((0.3, one), (0.2, two))]
+    metrics = of_rows([*eers, *shared]).metrics
+    attacks = tables.tabulate(SPECS["attacks"], metrics).rows
+    assert [row[3:5] for row in attacks] == [["a/plda", "30.00"], ["a/cosine", "20.00"]]
+    (row,) = tables.tabulate(SPECS["leakage"], metrics).rows
+    assert row[2:4] == ["a/plda, a/cosine", "50.0"]
+    where = ("c", "t_f", "f", "s", *named("ignorant"))
+    people = [
+        speaker_figure(*where, by, "X", who, "linkability", value, "digest")
+        for by, who, value in (("a", "x", "0.2"), ("b", "x", "0.9"), ("a", "y", "0.5"))
+    ]
+    found = of_rows(eers, people).worst_people(10)["s", "t_f"]
+    assert [(group[1], who.name) for group, who in found] == [("b", "x"), ("a", "y")]
 
 
 @pytest.mark.slow

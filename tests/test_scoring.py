@@ -13,7 +13,7 @@ from steps.speaker.backends import (
     read_segments,
     train_backend,
 )
-from tests.refusals import refuses
+from tests.refusals import accepts, refuses, refuses_words
 from tests.scored import trials_of
 from utils.archives import write_archive
 from utils.tables import write_map
@@ -75,11 +75,11 @@ def test_models_of_few_enrolled_utterances(folder):
     paths = [str(folder / name) for name in ("o", "p", "trials", "scores")]
     few = ["--enrolled", "1", "--enrolled", "5"]
     options = ["--backend", str(folder / "plda"), *few]
-    refuses("--enrolled needs --enrol-data", score_trials.main, [*options, *paths])
+    refuses_words("--enrolled needs --enrol-data", score_trials.main, *options, *paths)
     options += ["--enrol-data", str(folder / "d")]
     message = r"trials:1: recording p2-03 is compared with p2, a model .* \(6 of 36 .*--allow-self"
-    refuses(message, score_trials.main, [*options, *paths])
-    assert score_trials.main([*options, "--allow-self", *paths]) == 0
+    refuses_words(message, score_trials.main, *options, *paths)
+    accepts(score_trials.main, *options, "--allow-self", *paths)
     whole, one, five = (
         as_dict(read_scores(folder / f"scores{end}")) for end in ("", "_enrolled_1", "_enrolled_5")
     )
@@ -213,7 +213,7 @@ def by_hand(tmp_path):
 def centred_scores(folder, lines, *options):
     (folder / "trials").write_text("".join(f"{line}\n" for line in lines))
     paths = [str(folder / name) for name in ("e.scp", "t.scp", "trials", "scores")]
-    assert score_trials.main(["--backend", *(options or ("cosine",)), *paths]) == 0
+    accepts(score_trials.main, "--backend", *(options or ("cosine",)), *paths)
     return as_dict(read_scores(folder / "scores"))
 
 
@@ -300,15 +300,15 @@ def test_a_folder_with_a_cohort_alone_is_the_cosine(by_hand):
     (by_hand / "d").mkdir()
     write_map(by_hand / "d/utt2spk", utts)
     made = by_hand / "made"
-    words = ["--lda-dim", "0", str(by_hand / "x"), str(by_hand / "d"), str(made)]
-    assert train_program.main(words) == 0
+    words = ["--lda-dim", "0", by_hand / "x", by_hand / "d", made]
+    accepts(train_program.main, *words)
     assert sorted(path.name for path in made.iterdir()) == ["cohort.ark", "cohort.scp", "spklist"]
     refuses("mean.vec: is missing", backends.read_plda, made)  # a pool's distances need one
     assert centred_scores(by_hand, EVERY, str(made)) == centred_scores(by_hand, EVERY)
     normalised = centred_scores(by_hand, EVERY, str(made), "--asnorm", "4")
     assert normalised.keys() == centred_scores(by_hand, EVERY).keys()
     assert isinstance(load_normalised(str(made), 100), backends.NormalisedBackend)
-    assert train_program.main(["--lda-dim", "2", *words[2:]]) == 0
+    accepts(train_program.main, "--lda-dim", "2", *words[2:])
     assert isinstance(backends.load_backend(str(made)), backends.PldaBackend)
-    assert train_program.main(words) == 0  # the PLDA that was there scored in its place
+    accepts(train_program.main, *words)  # the PLDA that was there scored in its place
     assert isinstance(backends.load_backend(str(made)), backends.CentredCosine)

@@ -18,7 +18,7 @@ from steps.generators.training import (
 )
 from steps.measure_capacity import main as measure
 from steps.train_generator import main as train
-from tests.refusals import refuses
+from tests.refusals import accepts, refuses
 from tests.world import assert_same_network, stopped_at, training_vectors
 from utils.archives import read_vectors, write_archive
 from utils.tables import write_map
@@ -159,8 +159,7 @@ def test_the_programs_train_generate_and_measure(tmp_path, run_program, capsys):
     for level, n in (("spk", 12), ("utt", 48)):
         system.write_text(yaml.safe_dump({"generator": asked, "level": level}))
         out = tmp_path / level
-        command = ("--generator", tmp_path / "g", system, tmp_path / "data", out)
-        assert generate(list(map(str, command))) == 0
+        accepts(generate, "--generator", tmp_path / "g", system, tmp_path / "data", out)
         assert f"made {n} pseudo-speakers for 48 utterances" in capsys.readouterr().out
         made = read_vectors(out / "xvector.scp")
         assert len(made) == 48 and len({vector.tobytes() for vector in made.values()}) == n
@@ -170,7 +169,7 @@ def test_the_programs_train_generate_and_measure(tmp_path, run_program, capsys):
         assert json.loads((out / "conf.json").read_text())["level"] == level
 
     options = ("--sizes", "100", "2000", "--threshold", "0.5", "--")
-    assert measure([*options, str(tmp_path / "g"), str(tmp_path / "capacity")]) == 0
+    accepts(measure, *options, tmp_path / "g", tmp_path / "capacity")
     rows = [line.split("\t") for line in (tmp_path / "capacity").read_text().splitlines()[1:]]
     assert [row[:2] for row in rows] == [
         *([of, n] for of in ("unseen", "calibrated") for n in ("100", "2000")),

@@ -18,7 +18,7 @@ from steps.synthesis.world import (
     silent_frames,
     synthesise,
 )
-from tests.refusals import refuses
+from tests.refusals import accepts, refuses
 
 COPY = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/systems/copy.yaml"
 RATE = 16000
@@ -162,7 +162,7 @@ def test_the_program_on_hard_input(make_data_dir, tmp_path):
     data, out = make_data_dir(tmp_path / "set", {"s1": 5}), tmp_path / "out"
     for utt, wave in signals().items():
         soundfile.write(data / f"wav/{utt}.wav", wave, RATE, subtype="PCM_16")
-    assert anonymise([str(COPY), str(data), str(out), str(out / "wav")]) == 0
+    accepts(anonymise, COPY, data, out, out / "wav")
     rows = [line.split("\t") for line in (out / "pseudo.tsv").read_text().splitlines()]
     assert rows[0][:4] == ["#utt", "key", "frames", "voiced"]
     assert {row[1] for row in rows[1:]} == {"const"}

@@ -313,7 +313,11 @@ def plan_run(asked: Asked) -> Planned:
         f"not in the report: {folder}, made before, is out of date; name what makes it"
         for folder in dict.fromkeys(stale)
     ]
-    notes += [f"attack skipped: {reason}" for reason in attacks.plan.skipped]
+    alike = defaultdict(list)  # what is the same of several systems is said once
+    for one in attacks.plan.skipped:
+        alike[one._replace(system="")].append(one.system)
+    every = (one._replace(system=", ".join(systems)) for one, systems in alike.items())
+    notes += [f"attack skipped: {one}" for one in every]
     said = [*dict.fromkeys((*recipe.notes, *notes))]
     return Planned(recipe.tables, what_counts(shown), said, lacking)
 
@@ -328,8 +332,7 @@ def _no_attack(asked: Asked, attacks: Attacks) -> list[str]:
     systems = asked.words("systems")  # and not the controls
     for name, system in product(attacks.attackers, systems):
         if (name, system) not in run:
-            of = f"{name} on {system} with "
-            why = next(why for why in attacks.plan.skipped if why.startswith(of))
+            why = next(one for one in attacks.plan.skipped if one[:2] == (name, system))
             lacking.setdefault(name, []).append(f"--attackers: {why}")
     nowhere = [whys[0] for whys in lacking.values() if len(whys) == len(systems)]
     if nowhere:
@@ -427,20 +430,13 @@ def _prepare(recipe: Recipe) -> list[str]:
                 *((SETS, part) if part else ()),
             ],
         )  # fmt: skip
-    if asked.flag("download") or not asked.runs(PREPARE):
-        return []
-    # Where prepare.sh has a folder of its own for it, it makes the corpus.
-    is_given = re.search(r"^corpus=($|\s)", text, re.MULTILINE)
-    if is_given and not Path(corpus or "/nowhere").is_dir():
-        what = f"--corpus {corpus}: no such folder" if corpus else "--corpus is missing"
-        return [f"{what}; README.md says which one it is"]
-    can_look = re.search("^(make_work|end_of_look)$", does, re.MULTILINE)
-    is_dry = asked.get("dry_run", "false") != "false"
-    return _look(corpus, options) if can_look and is_dry else []
+    looks = asked.get("dry_run", "false") != "false" and not asked.flag("download")
+    can = re.search("^(make_work|end_of_look)$", does, re.MULTILINE)
+    return _look(corpus, options) if can and looks and asked.runs(PREPARE) else []
 
 
 def _look(corpus: str, options: Sequence[str]) -> list[str]:
-    """Have prepare.sh look at what the corpus holds; returns what it says of a wrong one."""
+    """Have prepare.sh look at the corpus; returns what it says of a wrong one."""
     words = ["./prepare.sh", *(("--corpus", corpus) if corpus else ()), *options]
     looks = {**os.environ, "LOOK_ONLY": "true"}
     done = subprocess.run(words, env=looks, stderr=subprocess.PIPE, text=True)  # no step of a plan

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from steps.speaker.kinds import BACKENDS, VOICE, kind_of
 from utils.cli import UserError
@@ -107,12 +107,24 @@ class Attempt:
         return enrolment, trial
 
 
+class Skipped(NamedTuple):
+    """An attack that does not exist, and why."""
+
+    attacker: str
+    system: str
+    evaluator: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.attacker} on {self.system} with {self.evaluator}: {self.why}"
+
+
 @dataclass(frozen=True)
 class AttackPlan:
-    """Attacks to run, and requests that could not be met, with the reasons."""
+    """Attacks to run, and requests that could not be met."""
 
     attacks: list[Attempt]
-    skipped: list[str]
+    skipped: list[Skipped]
 
 
 def plan_attacks(
@@ -138,7 +150,7 @@ def plan_attacks(
             for name in dict.fromkeys(attackers):
                 why = _why_not(ATTACKERS[name], system, evaluator, level)
                 if why:
-                    plan.skipped.append(f"{name} on {system.name} with {evaluator}: {why}")
+                    plan.skipped.append(Skipped(name, system.name, evaluator, why))
                 else:
                     trained = _training_level(ATTACKERS[name], system, level)
                     plan.attacks.append(Attempt(evaluator, system.name, name, trained))
@@ -379,7 +391,7 @@ def record_attack(
     for (path, speakers), side in product(taught.items(), sides):
         check_apart(speakers, path, set(side.data.spk2utt), side.data.path)
     if (pairs is not None) != (attacker.evaluator == ALIGNED):
-        raise UserError(f"--pairs: for the attacker {ALIGNED}, who learns from them, and no other")
+        raise UserError(f"--pairs: only the attacker {ALIGNED} learns from pairs, and needs them")
     return {
         "attacker": name,
         **{part: value for part, value in asdict(attacker).items() if part != "words"},

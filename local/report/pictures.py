@@ -387,14 +387,12 @@ _NARROW = 17  # letters over one of three radars side by side
 _SHOWN = 12  # speakers with a radar over targets
 
 
-def targets(
-    results: Results, evaluator: str, split: str, series: str, metric: str = frame.POOLED
-) -> Found:
+def targets(results: Results, evaluator: str, split: str, series: str) -> Found:
     """A radar a speaker over constant targets (001, Fig. 3); the worst and the best protected.
 
-    series: of results.target_series; metric: of `frame.definitions`.
+    series: of results.target_series.
     """
-    attack, table, before = select.over_targets(results, evaluator, split, series, metric)
+    attack, table, before = select.over_targets(results, evaluator, split, series)
     n, n_voices = table.shape
     if n_voices < 3 or not n:
         return None
@@ -407,9 +405,9 @@ def targets(
         draw.ring(axes, angle, own.to_numpy(), 0, linewidth=1.1)
         axes.set_title(draw.label(str(name), _NARROW), fontsize=draw.SMALL)
     return made(
-        canvas, "targets", [evaluator, split, series, metric], split=split, who=who, series=series,
-        definition=frame.definitions(results).get(metric), voices=[*table.columns],
-        speakers=[*table.index], means=[table.iloc[i].mean() for i in (0, -1)], shown=_SHOWN,
+        canvas, "targets", [evaluator, split, series], split=split, who=who, series=series,
+        voices=[*table.columns], speakers=[*table.index],
+        means=[table.iloc[i].mean() for i in (0, -1)], shown=_SHOWN,
     )  # fmt: skip
 
 
@@ -445,7 +443,6 @@ def draw_all(results: Results, evaluator: str, folder: Path | None) -> list[Sect
     splits, known = results.splits(evaluator), results.attackers(evaluator)
     of = (results, evaluator)
     attacked = [*product(splits, [a for a in frame.PROTECTED if a in known])]
-    by_target = product(results.target_series(), frame.definitions(results), splits)
     plan: dict[str, Iterable[Found]] = {
         "Overview": [scatter(*of)],
         "Voice similarity": (
@@ -460,9 +457,12 @@ def draw_all(results: Results, evaluator: str, folder: Path | None) -> list[Sect
     }
     if results.targets():
         plan["Linkability by target voice"] = (
-            targets(*of, split, series, metric) for series, metric, split in by_target
+            targets(*of, split, series)
+            for series, split in product(results.target_series(), splits)
         )
-    return [drawn(title, made, folder) for title, made in plan.items()]
+    several = f", {evaluator}" if len(results.evaluators()) > 1 else ""
+    return [drawn(title, (one and replace(one, title=one.title + several) for one in made), folder)
+            for title, made in plan.items()]  # fmt: skip
 
 
 # ---- Pictures of the first screen, one for each question of a reader.

@@ -223,7 +223,8 @@ def judge(
     surest = min(naming, key=lambda a: a.p_named, default=None)
     if found.level is Level.UNSHOWN and surest and surest.p_named < LEVEL:
         # Said however many attackers were run: each more makes a leak harder to establish.
-        why = f"but {_say_named(surest)}, which may be chance, and {found.why.removeprefix('but ')}"
+        maybe = frame.say("maybe_named", attack=surest, attacks=len(naming))
+        why = f"but {maybe}, and {found.why.removeprefix('but ')}"
         return replace(found, why=why)
     return found
 
@@ -303,9 +304,9 @@ def _hidden(
         best = min(able, key=lambda a: a.control.value).control
         return {"level": Level.UNJUDGED, "why": frame.say("fails", control=best)}
     surest = min(naming, key=lambda a: a.p_named, default=None)
-    named = _say_named(surest) if surest and surest.p_named < LEVEL else ""
+    maybe = surest is not None and surest.p_named < LEVEL
     reasons = {  # the first that holds is given
-        f"{named}, which may be chance": named,
+        frame.say("maybe_named", attack=surest, attacks=len(naming)) if maybe else "": maybe,
         f"the worst-protected person has a linkability of {frame.number(worst_person)}":
             worst_person > LINKED,
         f"fewer than {FEWEST} people have target trials":
@@ -640,12 +641,12 @@ def pooled(results: Results) -> Trade | None:
 
 
 def over_targets(
-    results: Results, evaluator: str, split: str, series: str, metric: str
+    results: Results, evaluator: str, split: str, series: str
 ) -> tuple[str, pd.DataFrame, Float64]:
     """The best-informed attacker of those on most targets of a series; linkability by speaker (the
     worst protected first) and target; and that of the originals (speakers,), NaN where there is
     none."""
-    people = where(results.speakers, evaluator=evaluator, split=split, figure=metric)
+    people = where(results.speakers, evaluator=evaluator, split=split, figure="linkability")
     people = people.drop_duplicates(["attacker", "system", "speaker"], keep="last")
     people = people.dropna(subset="value")
     bare = where(people, system="original", attacker="unprotected").set_index("speaker")["value"]

@@ -4,16 +4,16 @@ Baas et al. 2023 (the conversion), Seo et al. 2025 (eight profiles a speaker, th
 baseline). The latter's profiles are not published in full; see docs/voice_conversion.md.
 """
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
-from steps.anonymisers.registry import RAISED, Anonymiser, Description, OutputLevel, Spoken
+from steps.anonymisers.registry import RAISED, Anonymiser, Description, Spoken
 from steps.generators.base import POLICIES, choose_gender
 from steps.sources import LEVELS, SourceSpeaker, SystemRun, VoiceKey
 from steps.synthesis.f0 import TRANSFORMS
 from utils.arrays import Float64
 from utils.cli import UserError
-from utils.settings import Count, Natural, OneOf, Part, Share
+from utils.settings import Count, Natural, OneOf, Share
 from utils.tables import StrPath
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ class KnnVcSettings:
     profile: int | None = None
     source_share: Share = 0.0
     content: str | None = None
-    peak: Part = 0.95
 
     def __post_init__(self) -> None:
         n, profile = self.profiles, self.profile
@@ -68,7 +67,7 @@ class KnnVc(Anonymiser):
             run.folder(need)
         self._pool = run.folder("pool")
         self._converter = converter = _load_converter(settings, self._pool, run.resources.device)
-        self.level, self.output = settings.level, OutputLevel(settings.peak)
+        self.level = settings.level
         self.raised = RAISED
         self.notes.append(converter.note)
         if dropped := converter.unvoiced:
@@ -100,8 +99,7 @@ class KnnVc(Anonymiser):
 
     def settings(self) -> dict[str, object]:
         """All settings, defaults included."""
-        values = {k: v for k, v in super().settings().items() if k != "peak"}
-        return {**values, "output": asdict(self.output), "note": self._converter.note}
+        return {**super().settings(), "note": self._converter.note}
 
     def transform(self, wave: Float64, key: VoiceKey, source: SourceSpeaker) -> Spoken:
         """Protected speech; the target voice, its gender, and the profile."""

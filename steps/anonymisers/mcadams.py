@@ -6,10 +6,10 @@ from typing import Annotated
 
 import numpy as np
 
-from steps.anonymisers.registry import Anonymiser, Description, OutputLevel, Spoken
+from steps.anonymisers.registry import Anonymiser, Description, Spoken
 from steps.sources import LEVELS, SourceSpeaker, SystemRun, VoiceKey
 from utils.arrays import Float64, Intp
-from utils.settings import Ascending, OneOf, Part, Positive
+from utils.settings import Ascending, OneOf, Positive
 from utils.tables import StrPath
 
 # ---- Burg's linear prediction for many frames at once.
@@ -351,7 +351,6 @@ class McAdamsSettings:
     alpha: Positive | None = None
     alpha_range: Annotated[tuple[Positive, Positive], Ascending()] | None = None
     level: Annotated[str, OneOf(*LEVELS)] | None = None
-    peak: Part = OutputLevel.peak
 
     def __post_init__(self) -> None:
         if self.alpha is not None and self.alpha_range is not None:
@@ -375,7 +374,7 @@ class McAdams(Anonymiser):
         super().__init__(settings, run)
         self.alpha_range = settings.alpha_range
         self.alpha = None if self.alpha_range else settings.alpha or ALPHA
-        self.level, self.output = settings.key_level, OutputLevel(settings.peak)
+        self.level = settings.key_level
         self.is_random = self.alpha_range is not None
 
     @classmethod

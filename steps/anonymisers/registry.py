@@ -26,12 +26,11 @@ from utils.tables import StrPath, sort_ids, write_json, write_map, write_timed
 
 # ---- Level of protected speech: one rule for every system, as level alone can leak who speaks.
 
+PEAK = 0.95  # largest sample of each file, as a share of full scale
 
-@dataclass(frozen=True)
+
 class OutputLevel:
-    """Rule that the largest sample becomes `peak` of full scale."""
-
-    peak: float = 0.95
+    """Rule that the largest sample becomes PEAK of full scale."""
 
     def to_pcm16(self, samples: Float64) -> npt.NDArray[np.int16]:
         """16-bit samples at that level; digital silence stays silent. UserError if not finite."""
@@ -44,22 +43,18 @@ class OutputLevel:
             raise UserError("the protected signal is not finite")
         if largest == 0.0:
             return whole_numbers(np.zeros(samples.shape), kind)
-        return whole_numbers(samples / largest * (self.peak * 32768), kind)
+        return whole_numbers(self.scaled(samples, largest), kind)
+
+    def scaled(self, samples: Float64, largest: float) -> Float64:
+        """Samples at that level, full scale 32768."""
+        return samples / largest * (PEAK * 32768)
 
 
-@dataclass(frozen=True)
-class AsItIs:
+class AsItIs(OutputLevel):
     """Rule that keeps a given level: 1 is full scale, and values above are clipped."""
 
-    def to_pcm16(self, samples: Float64) -> npt.NDArray[np.int16]:
-        """Samples of 16 bit. UserError if not finite."""
-        return self.written(samples, float(np.max(np.abs(samples), initial=0.0)))
-
-    def written(self, samples: Float64, largest: float, kind: str = "PCM_16") -> npt.NDArray[Any]:
-        """As `OutputLevel.written`."""
-        if not np.isfinite(largest):
-            raise UserError("the protected signal is not finite")
-        return whole_numbers(samples * 32768, kind)
+    def scaled(self, samples: Float64, largest: float) -> Float64:
+        return samples * 32768
 
 
 # Ends of protected speech: how long one waits before speaking tells who speaks.
@@ -159,7 +154,7 @@ class Anonymiser(sources.FromSettings):
     """
 
     level: str
-    output: OutputLevel | AsItIs
+    output: OutputLevel = OutputLevel()
     is_random: bool | None = True
     keeps_length: bool = True
     raised: float | None = None

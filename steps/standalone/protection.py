@@ -130,7 +130,7 @@ class _Pieces:
             yield piece.given / SAMPLE_RATE, n / SAMPLE_RATE, words
 
     def close(self) -> None:
-        """Remove them."""
+        """Remove the file of what was told."""
         self._file.close()
 
 
@@ -314,8 +314,10 @@ class Work:
 
         def one_after_another(column: Sequence[Part]) -> Iterator[Piece]:
             for span, part in in_order(column, hidden(scene.spans, n)):
-                silent = tone_piece(span[1] - span[0], scene.by)
-                yield from [silent] if part is None else say(part, [span])
+                if part is None:
+                    yield tone_piece(span[1] - span[0], scene.by)
+                else:
+                    yield from say(part, [span])
 
         if keeps and len(parts) == 1 and not scene.spans:
             yield from say(parts[0], parts[0].stretches)

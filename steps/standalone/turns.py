@@ -334,8 +334,8 @@ def kind_of(text: str) -> str:
 
 
 def read_spans(path: Path, table: bool) -> list[Turn]:
-    """Spans that must not be heard, as turns of REDACT, in order. table: whether a table has them.
-    UserError for a file that is not of its kind, and for a span that lasts no time or has none."""
+    """Spans that must not be heard, as turns of REDACT, in order. table: whether the file is a
+    table. UserError for a file of another kind, and for a span without a time or a length."""
     found = list[Turn]()
 
     def note(turn: Turn) -> Turn:

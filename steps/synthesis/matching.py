@@ -27,9 +27,7 @@ Frames = npt.NDArray[np.floating]
 
 METRICS = ("euclidean", "cosine")
 _BLOCK = 1 << 22  # distances held at a time, float32: 16 MiB
-_GROUP = 16  # frames that are first examined together
 _SPARE = 4  # candidates beyond k: float32 may confuse neighbours that are almost equally far
-_FAR = np.float32(1e30)
 
 
 class FrameIndex:
@@ -41,13 +39,8 @@ class FrameIndex:
         self._frames = _unit(frames) if metric == "cosine" else frames
         self._size = len(frames)
         # Squared distances without the query's own part: |m|^2 - 2 q m, as one product of matrices.
-        # Places that fill up the last group are far from everything.
-        dimension = frames.shape[1]
-        columns = -(-self._size // _GROUP) * _GROUP
-        self._product = np.zeros((dimension + 1, columns), np.float32)
-        self._product[:dimension, : self._size] = self._frames.T
-        self._product[dimension] = _FAR
-        self._product[dimension, : self._size] = np.einsum("md,md->m", self._frames, self._frames)
+        squares = np.einsum("md,md->m", self._frames, self._frames)
+        self._product = np.vstack((self._frames.T, squares)).astype(np.float32)
 
     def __len__(self) -> int:
         """Number of frames, M."""
@@ -76,17 +69,7 @@ class FrameIndex:
         left = np.empty((len(queries), self._product.shape[0]), np.float32)
         left[:, :-1] = -2.0 * queries
         left[:, -1] = 1.0
-        scores = left @ self._product
-        n_groups = scores.shape[1] // _GROUP
-        if n_groups <= n:  # few frames: there is nothing to skip
-            return np.argpartition(scores[:, : self._size], n - 1, axis=1)[:, :n]
-        # The n nearest frames lie in the n groups whose best frames are nearest. A group is every
-        # n_groups-th frame, so that the minimum runs along rows.
-        best = scores.reshape(len(queries), _GROUP, n_groups).min(axis=1)
-        groups = np.argpartition(best, n - 1, axis=1)[:, :n, None]
-        places = (groups + n_groups * np.arange(_GROUP)).reshape(len(queries), -1)
-        kept = np.argpartition(np.take_along_axis(scores, places, axis=1), n - 1, axis=1)[:, :n]
-        return np.take_along_axis(places, kept, axis=1)
+        return np.argpartition(left @ self._product, n - 1, axis=1)[:, :n]
 
     def _nearest(self, queries: Frames, candidates: Intp, k: int) -> Intp:
         """The k nearest of each query's candidates (t, n), sorted by distance and place."""

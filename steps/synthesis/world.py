@@ -1,4 +1,4 @@
-"""The WORLD vocoder: analysis and synthesis; measures of whole data directories, and prosody."""
+"""The WORLD vocoder: analysis and synthesis; prosody of whole data directories."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pyworld
 
-from steps.audio import SAMPLE_RATE, Audio, Losses, read_audio
+from steps.audio import SAMPLE_RATE, Losses, read_audio
 from steps.synthesis.f0 import VOICED_HZ, unbroken
-from utils.archives import ArchiveWriter, ObjectReader
+from utils.archives import ObjectReader
 from utils.arrays import Bool, Float64
 from utils.cli import UserError, refusing
 from utils.tables import atomic_write, sort_ids
@@ -214,47 +214,6 @@ def _checked(wave: Float64) -> Float64:
     return samples
 
 
-# ---- Measurement of every utterance of a data directory; losses are counted.
-
-Progress = Callable[[Iterable[str]], Iterable[str]]
-"""Wraps utterances, to show how many are done."""
-
-
-def measure_all(
-    wav: Mapping[str, str],
-    measure: Callable[[Float64], Float64],
-    stem: Path,
-    allow_loss: int,
-    things: str,
-    progress: Progress = lambda utts: utts,
-) -> str:
-    """Write `measure` of each signal (n,) at 16 kHz, float32, to `stem`.{ark,scp}, one at a time.
-
-    Utterances that cannot be read or measured go to skipped.txt beside it. LossError beyond
-    `allow_loss`; then, as after every error, there is no archive. Returns the counts in one line;
-    things: what was written, with {} for the number of frames.
-    """
-    stem.parent.mkdir(parents=True, exist_ok=True)
-    stem.with_name(f"{stem.name}.scp").unlink(missing_ok=True)
-
-    def read(utt: str) -> tuple[Audio, Float64]:
-        audio = read_audio(utt, wav[utt])
-        return audio, measure(audio.samples)
-
-    losses, n_frames, n_resampled = Losses(), 0, 0
-    with ArchiveWriter(stem) as writer:
-        for utt, (audio, measured) in losses.each(progress(wav), read):
-            writer.write(utt, measured)
-            n_frames += len(measured)
-            n_resampled += audio.rate != audio.file_rate
-        losses.finish(stem.parent, len(wav), allow_loss)
-    resampled = f" ({n_resampled} resampled to 16 kHz)" if n_resampled else ""
-    return (
-        f"read {len(wav)} utterances{resampled} / written {len(wav) - len(losses.skipped)} "
-        f"{things.format(n_frames)} / skipped {len(losses.skipped)}"
-    )
-
-
 # ---- Pitch correlation of VoicePrivacy 2022, which is not our own (`compare`).
 #
 # The challenge correlates Praat's F0 in Hz over all frames, 0 where there is no voice, at the
@@ -311,6 +270,8 @@ def correlate_hz(a: Float64, b: Float64) -> float:
 
 FULL_SCALE = 32767 / 32768  # from here on a sample of 16 bit counts as clipped
 UNDEFINED = "-"
+Progress = Callable[[Iterable[str]], Iterable[str]]
+"""Wraps utterances, to show how many are done."""
 
 
 @dataclass(frozen=True)
