@@ -133,7 +133,8 @@ def main(
             f"{source}: {len(pairs)} recordings of fewer than {FEWEST} people can be compared "
             f"with {out}; so few cannot be judged, give recordings of more people"
         )
-    found = evidence.assess(pairs, heard, len(held.are("original")))
+    watch = progress("measure_evidence, attacks", unit="evaluators")
+    found = evidence.assess(pairs, heard, len(held.are("original")), watch)
     about = {
         "source": job.plain(source), "out": job.plain(out), "per": per, "turns": turns,
         **account.origin(), "missing": missing,

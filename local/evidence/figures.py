@@ -355,9 +355,13 @@ NOT_RUN = {
 }
 
 
-def assess(pairs: Sequence[Pair], heard: Mapping[str, Heard], originals: int = 0) -> Found:
+def assess(
+    pairs: Sequence[Pair], heard: Mapping[str, Heard], originals: int = 0,
+    watch: Callable[[Sequence[str]], Iterable[str]] = iter,
+) -> Found:  # fmt: skip
     """Run all attackers who train nothing on what was heard of pairs, by name, and compare their
-    use. originals: how many files of OUT are originals, which no attacker has to find first."""
+    use. originals: how many files of OUT are originals, which no attacker has to find first. watch:
+    wraps the names of encoders, to show progress."""
     person = {pair.name: f"person {pair.person}" for pair in pairs}  # nor a name of a recording
     person = {name: person[name] for name in sort_ids(person)}
     heard = {name: heard[name] for name in person}
@@ -369,9 +373,7 @@ def assess(pairs: Sequence[Pair], heard: Mapping[str, Heard], originals: int = 0
         }
         for encoder, halves in first.vectors.items()
     }
-    attacks = [
-        own for encoder, halves in vectors.items() for own in _attacks(encoder, halves, person)
-    ]
+    attacks = [own for name in watch([*vectors]) for own in _attacks(name, vectors[name], person)]
     protected = [attack for attack in attacks if attack.attacker != "unprotected"]
     each = [attack.figures["linking"]["linkability_per_speaker"] or {} for attack in protected]
     worst = max((value for own in each for value in own.values()), default=math.nan)
