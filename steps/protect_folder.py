@@ -143,8 +143,8 @@ def main(
         "can be repeated", "FILE",
     ] = None,
     channels: Annotated[
-        Literal["mix", "each"], "Several channels: they are mixed down, or each "
-        "is protected for itself with one voice",
+        Literal["mix", "each"], "What becomes of several channels: one mix, or "
+        "each protected alone, with its own voice",
     ] = "mix",
     level: Annotated[
         Literal["one", "source"], "The level of the output: the system's one for all files, "
