@@ -1,8 +1,9 @@
 """People of a recording: whose each moment is, who stays in the clear, and voices far apart."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -13,7 +14,7 @@ from steps.sources import VoiceKey
 from steps.standalone.stream import FADE, Loudness, Piece, Recording
 from steps.standalone.turns import Turn
 from utils.arrays import Float64, Int64
-from utils.cli import clock_time
+from utils.cli import UserError, clock_time
 
 T = TypeVar("T", int, float)
 Span = tuple[int, int]
@@ -268,13 +269,17 @@ class Scene:
             for who, frames in whose.items()
         ]
 
-    def fault_with(self, recording: Recording) -> str:
-        """Why what is said cannot be of a recording, or used; empty: it can."""
+    def open(self, path: Path) -> Recording:
+        """Open a recording without what must not be heard; UserError for one that cannot be read,
+        or that is not what is said of it."""
+        recording = Recording.open(path)
         n = recording.seconds + _BEYOND
-        late = [f"{span.end:.2f} s must not be heard" for span in self.spans if span.end > n]
-        late += [f"{t.begin:.2f} s {t.person} speaks" for t in self.turns if t.begin > n]
-        where = f"{recording.path}: ends at {recording.seconds:.2f} s"
-        return self.fault or (f"{where}, but up to {late[0]}; is it the file?" if late else "")
+        late = [f"up to {span.end:.2f} s must not be heard" for span in self.spans if span.end > n]
+        late += [f"somebody speaks at {turn.begin:.2f} s" for turn in self.turns if turn.begin > n]
+        if self.fault or late:
+            where = f"{path}: ends at {recording.seconds:.2f} s"
+            raise UserError(self.fault or f"{where}, but {late[0]}; is it the file?")
+        return replace(recording, hidden=hidden(self.spans, len(recording)))
 
     @property
     def told(self) -> dict[str, object]:
