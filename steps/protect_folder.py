@@ -124,6 +124,10 @@ class _Bar:
         deque(islice(self._bar, int(self._seconds) - int(before)), 0)
 
 
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
 _MOST = 20  # lines on files; the account has all
 
 
@@ -132,7 +136,7 @@ def _tell(lines: Iterable[str]) -> None:
     lines = list(lines)
     more = [f"{len(lines) - _MOST} more; the account names them"] * (len(lines) > _MOST)
     for line in [*lines[:_MOST], *more]:
-        print(f"protect_folder.py: {line}", file=sys.stderr)
+        _say(f"protect_folder.py: {line}")
 
 
 def _check(given: Any) -> None:
@@ -170,91 +174,87 @@ def _check(given: Any) -> None:
             raise UserError(what)
 
 
-class _Run:
-    """A run of the program: all that it learns, in that order."""
+class _Run(SimpleNamespace):
+    """A run of the program: its options, and all that it learns, in that order."""
 
-    def __init__(self, given: Any) -> None:
-        """Find the recordings, and read what is said of them. given: the options."""
+    def begin(self) -> None:
+        """Find the recordings, and read what is said of them."""
         from steps.standalone import account, job, scenes
 
-        self.given, self.out, self.began = given, given.out, account.now()
-        one, out = given.one, given.out
-        self.source = given.source.parent if one else given.source
+        self.began, one, out = account.now(), self.one, self.out
+        self.base = self.source.parent if one else self.source
         self.folder = out.parent if one else out
-        self.audio, self.others = ([Path(one)], []) if one else job.find_audio(given.source, out)
-        kept, only = scenes.labels_of(given.keep), scenes.labels_of(given.protect)
+        self.audio, self.others = ([Path(one)], []) if one else job.find_audio(self.source, out)
+        kept, only = scenes.labels_of(self.keep), scenes.labels_of(self.protect)
         self.asked = scenes.Wishes(
-            given.turns, given.redact, kept, only, given.redact_by or "tone", given.people,
-            given.channels == "each", given.texts, account.beside(out, "turns"),
+            self.turns, self.redact, kept, only, self.redact_by or "tone", self.people,
+            self.channels == "each", self.texts, account.beside(out, "turns"),
         )  # fmt: skip
         self.every = self.audio
         self.read_turns()
-        self.same = bool(given.turns) and given.per == "speaker"  # a label is a person everywhere
-        known = job.read_speakers(given.speakers, self.source) if given.speakers else None
+        self.same = bool(self.turns) and self.per == "speaker"  # a label is a person everywhere
+        known = job.read_speakers(self.speakers, self.base) if self.speakers else None
         self.whole_groups = (
-            {"": self.audio} if self.same else job.group_files(self.audio, given.per, known)
+            {"": self.audio} if self.same else job.group_files(self.audio, self.per, known)
         )
-        self.groups = given.shard.own(self.whole_groups) if given.shard else self.whole_groups
+        self.groups = self.shard.own(self.whole_groups) if self.shard else self.whole_groups
         self.audio = sorted(path for group in self.groups.values() for path in group)
         self.told = dict[Path, dict[str, Any]]()
         self.warnings, self.voices = dict[Path, list[str]](), set[str]()
 
     def read_turns(self) -> None:
         """Read what files say of the recordings."""
-        self.said = self.asked.read(self.source, self.every, alone=bool(self.given.one))
+        self.said = self.asked.read(self.base, self.every, alone=bool(self.one))
 
     def find_turns(self) -> None:
         """Find who speaks when in recordings of which no file says it."""
         from steps.standalone import job, scenes
         from steps.standalone.people import in_words
 
-        jobs = job.Jobs(min(self.given.nj or len(os.sched_getaffinity(0)), len(self.audio)))
+        jobs = job.Jobs(min(self.nj or len(os.sched_getaffinity(0)), len(self.audio)))
         logging.getLogger("speechbrain").setLevel(logging.WARNING)
         own = {path: self.said[path] for path in self.audio}
         found, place = dict[Path, Any](), job.plain(str(self.asked.place))
-        for path, scene in scenes.find_turns(self.asked, jobs, self.source, own):
+        for path, scene in scenes.find_turns(self.asked, jobs, self.base, own):
             found[path] = scene
             clearly = f"{scene.sure or 0:.0%} of it is clearly of one"
             what = scene.fault or f"{in_words([scene.told])}; {clearly}"
-            print(f"{job.plain(self.source / path)}: {what}", file=sys.stderr)
+            _say(f"{job.plain(self.base / path)}: {what}")
         self.read_turns()
         for path, scene in found.items():
             fault = scene.fault or self.said[path].fault
             self.said[path] = replace(self.said[path], sure=scene.sure, fault=fault)
         there = len(own) - len(found)
-        print(f"{place}: who speaks when, as it was heard; {there} of {len(own)} recordings had "
+        _say(f"{place}: who speaks when, as it was heard; {there} of {len(own)} recordings had "
               "turns there, which stay (remove them, and they are found anew); correct them, and "
-              f"give them back: --turns {place} (make: TURNS=)", file=sys.stderr)  # fmt: skip
+              f"give them back: --turns {place} (make: TURNS=)")  # fmt: skip
 
     def load(self) -> None:
         """Load the system, with the key, and choose the voices."""
         from steps.standalone import job, scenes
 
-        given = self.given
-        self.used, self.fresh = job.choose_key(given.key, given.key_file)
+        self.used, self.fresh = job.choose_key(self.key, self.key_file)
         self.key_digest, number = job.fingerprint(self.used), job.key_number(self.used)
-        self.time = given.time
-        self.system = job.load_system(
-            given.system, number, {"time": self.time} if self.time else {}
-        )
-        if given.channels == "each" and self.system.anonymiser.tells_words:
-            if self.time:
+        time: str | None = self.time
+        self.loaded = job.load_system(self.system, number, {"time": time} if time else {})
+        if self.channels == "each" and self.loaded.anonymiser.tells_words:
+            if time:
                 raise UserError(
                     "--time map: each channel would have a time of its own, and answers would "
                     "precede their questions; take --time keep, or --channels mix"
                 )
-            self.time = "keep"
-            print("protect_folder.py: --channels each: words stay where they were (--time keep), "
-                  "as the channels of a recording must fit together", file=sys.stderr)  # fmt: skip
-            self.system = job.load_system(given.system, number, {"time": self.time})
-        anonymiser = self.system.anonymiser
-        self.ends, self.keeps = given.ends or anonymiser.ends, anonymiser.keeps_length
+            time = "keep"
+            _say("protect_folder.py: --channels each: words stay where they were (--time keep), "
+                  "as the channels of a recording must fit together")  # fmt: skip
+            self.loaded = job.load_system(self.system, number, {"time": time})
+        anonymiser = self.loaded.anonymiser
+        self.kept_ends, self.keeps = self.ends or anonymiser.ends, anonymiser.keeps_length
         self.settings: dict[str, object] = {
-            "system": self.system.digest, "per": given.per, "channels": given.channels,
-            "level": given.level, **({"time": self.time} if self.time else {}),
-            **({"ends": self.ends} if self.ends != "keep" else {}),
-            **({"names": "drawn"} if given.rename else {}),
-            **self.asked.settings(self.said, given.per),
+            "system": self.loaded.digest, "per": self.per, "channels": self.channels,
+            "level": self.level, **({"time": time} if time else {}),
+            **({"ends": self.kept_ends} if self.kept_ends != "keep" else {}),
+            **({"names": "drawn"} if self.rename else {}),
+            **self.asked.settings(self.said, self.per),
         }  # fmt: skip
         self.said = scenes.with_voices(self.said, self.whole_groups, anonymiser)
 
@@ -263,9 +263,9 @@ class _Run:
         """Lock OUT, and open its journal; names are drawn where that was asked for."""
         from steps.standalone import account, job
 
-        given, shard, table = self.given, self.given.shard, account.beside(self.out, job.TABLE)
+        shard, table = self.shard, account.beside(self.out, job.TABLE)
         if (
-            given.rename
+            self.rename
             and self.fresh
             and table.is_file()
             and not (self.out / job.JOURNAL).is_file()
@@ -274,56 +274,56 @@ class _Run:
                 f"{table}: is of another {self.out}, whose names would come again; move it away"
             )
         with (
-            TemporaryDirectory() if given.one else nullcontext(self.out) as noted,
+            TemporaryDirectory() if self.one else nullcontext(self.out) as noted,
             job.alone_in(Path(noted), shard) as self.held,
         ):
             key = None if self.fresh else self.used
             self.journal = job.Journal(Path(noted), self.settings, key, shard)
             if not shard:
                 self.journal.take_parts()
-            if given.write_key:
-                _write_key(given.write_key, self.used)
+            if self.write_key:
+                _write_key(self.write_key, self.used)
             begun, names = self.fresh and bool(self.journal.done), [job.SALT, *self.audio]
             self.drawn = dict[Path, Path]()
-            if given.rename and shard:
+            if self.rename and shard:
                 self.drawn = {path: job.draw_name(self.used, path) for path in names}
-            elif given.rename:
+            elif self.rename:
                 self.drawn = job.draw_names(self.used, names, table, fresh=self.fresh, begun=begun)
             self.journal.salt = str(self.drawn.pop(job.SALT, ""))
-            self.drawn |= {Path(given.one): Path(self.out.name)} if given.one else {}
+            self.drawn |= {Path(self.one): Path(self.out.name)} if self.one else {}
             yield
 
     def plan(self) -> None:
         """Look at what is done, and tell what is not."""
         from steps.standalone import account, job, protection, scenes
 
-        given, anonymiser = self.given, self.system.anonymiser
+        anonymiser = self.loaded.anonymiser
         self.times = account.beside(self.out, "times") if anonymiser.tells_words else None
         self.work = protection.Work(
-            self.source, self.folder, anonymiser, given.channels, given.level, self.drawn,
-            self.ends, self.times, self.journal.salt, self.system.pitch, self.said,
+            self.base, self.folder, anonymiser, self.channels, self.level, self.drawn,
+            self.kept_ends, self.times, self.journal.salt, self.loaded.pitch, self.said,
         )  # fmt: skip
         timed = self.keeps or anonymiser.tells_words  # else nobody knows when what is said
-        self.texts = scenes.Texts.read(
-            self.source, self.every, self.said, shared=self.same, wanted=given.texts and timed
+        self.copies = scenes.Texts.read(
+            self.base, self.every, self.said, shared=self.same, wanted=self.texts and timed
         )
         self.mark()
         for path in (
-            () if given.launcher else progress("protect, what is done", unit="files")(self.audio)
+            () if self.launcher else progress("protect, what is done", unit="files")(self.audio)
         ):
             name = self.drawn.get(path, path)
-            found = self.journal.has(name, self.source / path, self.work.target(path))
+            found = self.journal.has(name, self.base / path, self.work.target(path))
             if found and self.listed(path) and all(x.is_file() for x in self.work.tables(path)):
                 self.note(path, *found, self.journal.told(name))
         ready = (
-            [path for path in self.audio if self.listed(path)] if given.launcher else [*self.told]
+            [path for path in self.audio if self.listed(path)] if self.launcher else [*self.told]
         )
         self.tell(ended=None)  # what stays of a run that is killed
         self.todo = list(job.unfinished(self.groups, ready, fresh=self.fresh))
         self.files = [path for _, group in self.todo for path in group]
         n, left = len(self.audio), len(self.files)
-        print(f"{given.source}: {n} audio files, {n - left} done before; "
-              f"{len(self.others)} other files are left out", file=sys.stderr)  # fmt: skip
+        _say(f"{self.source}: {n} audio files, {n - left} done before; "
+              f"{len(self.others)} other files are left out")  # fmt: skip
         _tell(f"{job.plain(made)}: is no longer what was written there; it is made anew"
               for made in self.journal.replaced)  # fmt: skip
 
@@ -332,7 +332,7 @@ class _Run:
         from steps.standalone import scenes
 
         self.marks = {
-            path: scenes.digest_of(scene, self.journal.salt, self.texts.copied(path))
+            path: scenes.digest_of(scene, self.journal.salt, self.copies.copied(path))
             for path, scene in self.said.items()
         }
 
@@ -346,47 +346,46 @@ class _Run:
         """Take a file that is done into the account; with drawn names nothing tells which became
         which."""
         self.told[path] = {"status": "done", **row, "source_sha256": digest}
-        self.told[path] |= {} if self.given.rename else {"sha256": made}
+        self.told[path] |= {} if self.rename else {"sha256": made}
 
     def tell(self, **run: object) -> Path:
         """Write the account; returns its page."""
         from steps.standalone import account, job
 
-        given = self.given
-        keeping = "drawn, and written to a file" if given.write_key else "drawn, and forgotten"
-        words = ["steps/protect_folder.py", *words_again(key="..." if given.key else None)]
-        taken = {file for path in self.audio for file in self.texts.copied(path)}
+        keeping = "drawn, and written to a file" if self.write_key else "drawn, and forgotten"
+        words = ["steps/protect_folder.py", *words_again(key="..." if self.key else None)]
+        taken = {file for path in self.audio for file in self.copies.copied(path)}
         about: dict[str, Any] = {
-            "source": job.plain(given.source.resolve()), "per": given.per,
-            "channels": given.channels, "level": given.level, "ends": self.ends,
+            "source": job.plain(self.source.resolve()), "per": self.per,
+            "channels": self.channels, "level": self.level, "ends": self.kept_ends,
             "keeps_time": self.keeps,
-            "system": {"path": job.plain(given.system), "digest": self.system.digest},
-            "renamed": given.rename,
-            "left_out": [job.plain(x) for x in self.others if self.source / x not in taken],
+            "system": {"path": job.plain(self.system), "digest": self.loaded.digest},
+            "renamed": self.rename,
+            "left_out": [job.plain(x) for x in self.others if self.base / x not in taken],
             "times": job.plain(self.times) if self.times else None, **self.asked.told,
-            **({"sha256": self.journal.made} if given.rename else {}),
+            **({"sha256": self.journal.made} if self.rename else {}),
         }  # fmt: skip
         which = {
             "key": keeping if self.fresh else "given", "key_digest": self.key_digest,
             "command": job.plain(shlex.join(words)), "began": self.began, **run,
         }  # fmt: skip
         files = {job.plain(path): self.told[path] for path in sorted(self.told)}
-        return account.write_account(self.out, which, about, files, self.system.limits, given.shard)
+        return account.write_account(self.out, which, about, files, self.loaded.limits, self.shard)
 
-    def protect(self) -> dict[Path, str]:
+    def make(self) -> dict[Path, str]:
         """Make the files, here or by a launcher's jobs; returns why some could not be made."""
         from steps.standalone import job, protection
 
-        given, files = self.given, self.files
+        files = self.files
         cores = len(os.sched_getaffinity(0))
-        nj = min(given.nj or cores, len(files) or 1)
-        jobs = job.Jobs(min(nj, cores) if given.launcher else nj)
-        seconds, longest = protection.estimate(jobs, [self.source / path for path in files])
-        takes = self.system.rate * max(seconds / nj, longest)
+        nj = min(self.nj or cores, len(files) or 1)
+        jobs = job.Jobs(min(nj, cores) if self.launcher else nj)
+        seconds, longest = protection.estimate(jobs, [self.base / path for path in files])
+        takes = self.loaded.rate * max(seconds / nj, longest)
         lasts = f"about {clock_time(takes)} on cores like ours" if takes else "unknown time"
         how = f"{len(files)} files, {nj} at a time: {lasts}"
-        print(f"{given.source}: {clock_time(seconds)} of audio in {how}", file=sys.stderr)
-        if given.launcher:
+        _say(f"{self.source}: {clock_time(seconds)} of audio in {how}")
+        if self.launcher:
             return self.launch(nj)
         self.journal.begin(self.drawn.get(path, path) for path in files)
         bar = _Bar(seconds, len(files))
@@ -405,10 +404,10 @@ class _Run:
         from steps.standalone import account, job
 
         words = [str(Path(__file__).resolve())]
-        words += words_again(nj=1, launcher=None, system=self.given.system.resolve())
+        words += words_again(nj=1, launcher=None, system=self.system.resolve())
         logs = account.beside(self.out, "log")
         with shared(self.held):
-            stopped = launch(shlex.split(self.given.launcher), nj, logs, words)
+            stopped = launch(shlex.split(self.launcher), nj, logs, words)
         if stopped:
             left = "its shards were stopped too; the same command goes on"
             sys.exit(tell_stopped("protect_folder.py", stopped, left))
@@ -418,7 +417,7 @@ class _Run:
         reasons = account.reasons_of_shards(self.out)
         missed = f"was not made; {logs} may say why, and the same command tries again"
         return {
-            path: reasons.get(job.plain(path), f"{self.source / path}: {missed}")
+            path: reasons.get(job.plain(path), f"{self.base / path}: {missed}")
             for path in self.audio if not self.listed(path)
         }  # fmt: skip
 
@@ -427,11 +426,11 @@ class _Run:
         from steps.standalone.times import TimeMap
 
         found = {"warnings": made.remarks, **made.told}
-        row = found if self.keeps and self.ends == "keep" else {"warnings": made.remarks}
+        row = found if self.keeps and self.kept_ends == "keep" else {"warnings": made.remarks}
         row |= {"said": self.marks[path]} if self.marks[path] else {}
         later = made.told.get("seconds_later", 0.0)
         at = next((TimeMap.read(own) for own in self.work.tables(path)), lambda x: x + later)
-        self.texts.copy(path, self.work.target(path), self.said[path], at)
+        self.copies.copy(path, self.work.target(path), self.said[path], at)
         # In OUT, where other lengths are hidden.
         self.journal.add(self.drawn.get(path, path), made.mark, made.made, row)
         self.note(path, made.source, made.made, found)
@@ -441,33 +440,43 @@ class _Run:
     def finish(self, failed: Mapping[Path, str]) -> None:
         """Tell what was done, and of what not; LossError where files failed."""
         from steps.standalone import account, job
+        from steps.standalone.people import in_words
 
-        given, told, shown = self.given, self.told, job.plain(self.out)
+        told, shown = self.told, job.plain(self.out)
         self.remark()
-        not_made = account.beside(self.out, part_name("failed.txt", given.shard))
+        not_made = account.beside(self.out, part_name("failed.txt", self.shard))
         for old in (not_made, *parts_of(not_made)):
             old.unlink(missing_ok=True)
         for path in failed:
-            self.texts.remove(path, self.work.target(path))
+            self.copies.remove(path, self.work.target(path))
             told[path] = {"status": "failed", "reason": job.plain(failed[path])}
         n_made = len({*self.files} - {*failed})
         page = self.tell(protected=n_made, failed=len(failed))
+        if self.launcher:  # whose shards wrote the account
+            every = account.read(self.out)["files"]
+            told = {path: every[name] for path in self.audio if (name := job.plain(path)) in every}
+        rows = [row for row in told.values() if row["status"] == "done"]
+        if self.turns:
+            print(f"{job.plain(self.base)}: {in_words(rows, self.per != 'file')}")
+        if self.redact:
+            removed = sum("removed" in row for row in rows)
+            print(f"{removed} of {len(rows)} recordings had spans that were removed")
         if failed:
             lines = [job.plain(reason) for reason in failed.values()]
             _tell(lines)
             write_file(not_made, "\n".join(lines) + "\n")
-        voices = "" if given.launcher else f"; {len(self.voices)} pseudo-speakers"
+        voices = "" if self.launcher else f"; {len(self.voices)} pseudo-speakers"
         print(f"{shown}: {n_made} files protected now, {len(failed)} failed{voices}")
         apart = f"keep it apart from {shown}"
-        if given.rename and not given.shard:
+        if self.rename and not self.shard:
             table = account.beside(self.out, job.TABLE)
             print(f"{job.plain(table)}: which file is which; {apart}, or remove it")
-        if self.times and not given.shard:
+        if self.times and not self.shard:
             print(f"{job.plain(self.times)}: when each word was said, and is now; {apart}")
-        if given.shard:
-            print(f"{shown}: this was shard {given.shard}; one run without --shard ends all")
+        if self.shard:
+            print(f"{shown}: this was shard {self.shard}; one run without --shard ends all")
         else:
-            limits = self.system.limits
+            limits = self.loaded.limits
             first, second, *_ = [limits[0], *account.sentences(limits[1:])]
             print(first, second, *({job.NO_KEY} & {*limits}), sep="\n")
             print(f"{job.plain(page)}: the account, to read and to keep: all that this hides and "
@@ -477,11 +486,10 @@ class _Run:
             raise LossError(f"{self.out}: {n} (above, and {not_made})")
 
     def remark(self) -> None:
-        """Tell what was noticed of the files, of people, of spans and of texts."""
+        """Tell what was noticed of the files and of texts."""
         from steps.standalone import job, protection
-        from steps.standalone.people import in_words
 
-        told, lost, notes = self.told, self.texts.lost, self.texts.notes
+        told, lost, notes = self.told, self.copies.lost, self.copies.notes
         quiet, some = (protection.TAGGED, protection.BECAME), protection.UNREAD.format("some")
         lines = list[str]()
         for path in sorted(self.warnings):
@@ -489,22 +497,15 @@ class _Run:
                 if what == some:  # the account has the seconds
                     what = protection.UNREAD.format(f"{told[path]['seconds_unread']:.1f} s")
                 if not what.startswith(quiet):
-                    lines.append(f"{job.plain(self.source / path)}: {what}")
+                    lines.append(f"{job.plain(self.base / path)}: {what}")
         _tell(lines)
         _tell(map(job.plain, filter(None, lost.values())))
         _tell(f"{job.plain(file)}: left out of its copy, as nobody says it: {', '.join(tiers)}"
               for file, tiers in notes.items() if file not in lost)  # fmt: skip
-        if self.given.turns and not self.given.launcher:
-            people = in_words(told.values(), self.given.per != "file")
-            print(f"{job.plain(self.source)}: {people}")
-        if self.given.redact:
-            n = sum("removed" in row for row in told.values())
-            print(f"{n} of {len(told)} recordings had spans that were removed")
-        if names := [job.plain(file.relative_to(self.source)) for file in sorted(lost)]:
+        if names := [job.plain(file.relative_to(self.base)) for file in sorted(lost)]:
             shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if names[3:] else "")
-            print(f"protect_folder.py: {len(names)} subtitles and transcripts are left out: "
-                  f"{shown}; --texts (make: TEXTS=true) copies what it can read",
-                  file=sys.stderr)  # fmt: skip
+            _say(f"protect_folder.py: {len(names)} subtitles and transcripts are left out: "
+                  f"{shown}; --texts (make: TEXTS=true) copies what it can read")  # fmt: skip
         if tagged := sum(protection.TAGGED in own for own in self.warnings.values()):
             print(f"{tagged} files had tags (title, artist, comment ...), which "
                   f"{job.plain(self.out)} does not have")  # fmt: skip
@@ -515,12 +516,10 @@ def _tell_names(audio: Sequence[Path]) -> None:
     from steps.standalone import job
 
     if like := job.like_people(audio):
-        print(
-            f"protect_folder.py: {len(like)} of {len(audio)} names look like those of people (two "
+        _say(f"protect_folder.py: {len(like)} of {len(audio)} names look like those of people (two "
             "words with a capital letter in a row, or a day). Protection keeps names of files and "
             "folders; --rename (make: RENAME=true) draws others. Names that are written otherwise "
-            "are not noticed", file=sys.stderr,
-        )  # fmt: skip
+            "are not noticed")  # fmt: skip
         _tell(f"a name like that of a person: {job.plain(path)}" for path in like)
 
 
@@ -613,13 +612,13 @@ def main(
     launcher: _Launcher = None,
     shard: _Shard = None,
 ) -> None:  # fmt: skip
-    given = SimpleNamespace(**locals())
+    run = _Run(**locals())
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # parallelism is by processes
     # Arrays of 1 MB go back to the system when they are freed: the C library would keep them in
     # pieces, a tenth of a gigabyte in all.
     tell_allocator({MMAP_THRESHOLD: 2**20})
-    _check(given)
-    run = _Run(given)
+    _check(run)
+    run.begin()
     if turns == "auto" and not launcher:
         run.find_turns()
     if turns_only:
@@ -629,5 +628,5 @@ def main(
         _tell_names(run.audio)
     with run.opened():
         run.plan()
-        failed = run.protect()
+        failed = run.make()
     run.finish(failed)

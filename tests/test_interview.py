@@ -598,25 +598,32 @@ def test_found_turns_that_were_corrected_stay(interview, tmp_path, monkeypatch, 
     assert "is newer than" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("given", ["said", "auto"])
-def test_shards_know_the_people_of_the_whole_folder(interview, tmp_path, monkeypatch, given):
+@pytest.mark.parametrize("given", ["said", "auto", "launcher"])
+def test_shards_know_the_people_of_the_whole_folder(
+    interview, tmp_path, monkeypatch, capsys, given
+):
+    """With a launcher the console said that 0 of 0 recordings had spans that were removed."""
     heard = Heard((Turn(0, 1, "P1"), Turn(1, 2, "P2")), 1.0, 2.0)
     monkeypatch.setattr(scenes, "find_people", lambda *_: heard)
+    monkeypatch.setenv("PATH", f"{ROOT / 'utils'}:{os.environ['PATH']}")
     for n in range(4):
         write(interview / f"{n}.wav", speechlike(2.0, n))
         (interview / f"{n}.tsv").write_text(f"0 1 A\n1 2 {'BCBD'[n]}\n")
+    (interview / "1.redact.tsv").write_text("1.0 1.2 name\n")
     (tmp_path / "key").write_text(KEY)
-    asked = ("beside", "--per", "speaker") if given == "said" else ("auto",)
-    words = ("--key-file", tmp_path / "key", "--system", SYSTEM, "--nj", 1, "--texts", "--turns",
-             *asked)  # fmt: skip
-    for out, shards in (("whole", [()]), ("out", [("--shard", "1/2"), ("--shard", "2/2"), ()])):
-        for shard in shards:
-            assert main([str(x) for x in (*words, *shard, interview, tmp_path / out)]) == 0
-    made = [{x.name: x.read_bytes() for x in (tmp_path / out).glob("[!.]*")}
-            for out in ("whole", "out")]  # fmt: skip
-    assert made[0] == made[1] and len(made[0]) == 6
-    rows = [json.loads((tmp_path / f"{out}.account.json").read_text())["files"]
-            for out in ("whole", "out")]  # fmt: skip
-    for row in (*rows[0].values(), *rows[1].values()):
-        row.pop("sure", None)  # of the run that found them
-    assert rows[0] == rows[1]
+    asked = ("auto",) if given == "auto" else ("beside", "--per", "speaker")
+    words = ("--key-file", tmp_path / "key", "--system", SYSTEM, "--redact", "beside", "--texts",
+             "--turns", *asked)  # fmt: skip
+    shards = [("--shard", "1/2"), ("--shard", "2/2"), ()]
+    shards = [("--launcher", "run.py", "--nj", 2)] if given == "launcher" else shards
+    made, rows = [], []
+    for out, parts in (("whole", [()]), ("out", shards)):
+        for part in parts:
+            assert main([str(x) for x in (*words, *part, interview, tmp_path / out)]) == 0
+        said = capsys.readouterr().out
+        assert "10 people" in said and "1 of 5 recordings had spans that were removed" in said
+        made.append({x.name: x.read_bytes() for x in (tmp_path / out).glob("[!.]*")})
+        rows.append(json.loads((tmp_path / f"{out}.account.json").read_text())["files"])
+        for row in rows[-1].values():
+            row.pop("sure", None)  # of the run that found them
+    assert made[0] == made[1] and len(made[0]) == 6 and rows[0] == rows[1]

@@ -35,9 +35,9 @@ from steps.quality import Quality, load_estimator
 from steps.speaker.backends import Backend, PairBackend, load_backend
 from steps.speaker.encoders import Encoder, TooShortError, load_encoder
 from steps.standalone.job import Tick, Versions, plain
-from steps.standalone.people import Excerpt, Scene, clear_of
+from steps.standalone.people import Scene, clear_of
 from steps.standalone.protection import protect_samples
-from steps.standalone.stream import Cut, Recording
+from steps.standalone.stream import Excerpt, Recording
 from steps.standalone.times import TimeMap, laid_out
 from steps.synthesis.f0 import VOICED_HZ
 from steps.synthesis.world import extract_f0
@@ -159,7 +159,7 @@ def _by_person(pair: Pair, scene: Scene, held: Identity) -> Iterator[Pair]:
     known = {turn.person for turn in scene.turns} - {""}
     if not known:
         yield replace(pair, person=pair.person or pair.name)
-    first = pair.original.begin if isinstance(pair.original, Cut) else 0
+    first = pair.original.stretches[0][0] if isinstance(pair.original, Excerpt) else 0
     for person in sorted(known - scene.kept):
         name, n = f"{pair.name}: {person}", len(pair.original)
         places = [tuple(round(x * SAMPLE_RATE) - first for x in alone)

@@ -12,7 +12,7 @@ from scipy.signal import correlate, csd, welch
 
 from steps.audio import SAMPLE_RATE
 from steps.standalone.job import Jobs, Tick, find_audio, plain, with_name
-from steps.standalone.stream import Cut, Recording
+from steps.standalone.stream import Excerpt, Recording
 from steps.standalone.times import TimeMap
 from utils.arrays import Float32, Float64, Int64
 from utils.cli import UserError
@@ -60,7 +60,7 @@ class Place:
         whole = Recording.open(self.path)
         if self.cut is None:
             return whole
-        return Cut(whole.path, whole.audio, whole.alone, begin=self.cut[0], lasts=self.cut[1])
+        return Excerpt.of(whole, [(self.cut[0], sum(self.cut))])
 
 
 def _read(place: Place) -> tuple[Float64, Float64]:

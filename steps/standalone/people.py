@@ -30,41 +30,6 @@ REDACTED = 0.25  # seconds on either side of what must not be heard
 _SOFT, _HERTZ = 0.1, 440.0  # of tones: share of the largest sample, and pitch
 
 
-@dataclass(frozen=True)
-class Excerpt(Recording):
-    """Stretches of a recording, joined, as one recording."""
-
-    whole: Recording | None = None
-    stretches: tuple[Span, ...] = ()
-
-    @classmethod
-    def of(cls, whole: Recording, stretches: Iterable[Span]) -> "Excerpt":
-        """Excerpt of a recording."""
-        about = (whole.path, whole.audio, whole.alone)
-        return cls(*about, whole=whole, stretches=tuple(stretches))
-
-    @property
-    def seconds(self) -> float:
-        return len(self) / SAMPLE_RATE
-
-    def __len__(self) -> int:
-        return sum(end - begin for begin, end in self.stretches)
-
-    def read(self, start: int, stop: int, channel: int | None = None) -> Float64:
-        found, at = [np.zeros(0)], 0
-        assert self.whole is not None
-        for begin, end in self.stretches:
-            first, last = max(begin, begin + start - at), min(end, begin + stop - at)
-            if first < last:
-                found.append(self.whole.read(first, last, channel))
-            at += end - begin
-        return np.concatenate(found)
-
-    def close(self) -> None:
-        if self.whole is not None:
-            self.whole.close()
-
-
 # ---- Whose each moment is.
 
 

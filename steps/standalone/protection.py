@@ -38,7 +38,6 @@ from steps.standalone.job import (
     size_of,
 )
 from steps.standalone.people import (
-    Excerpt,
     Part,
     Scene,
     Span,
@@ -52,6 +51,7 @@ from steps.standalone.people import (
     widened,
 )
 from steps.standalone.stream import (
+    Excerpt,
     Levels,
     Loudness,
     Piece,
