@@ -303,9 +303,10 @@ class _Run(SimpleNamespace):
             self.base, self.folder, anonymiser, self.channels, self.level, self.drawn,
             self.kept_ends, self.times, self.journal.salt, self.loaded.pitch, self.said,
         )  # fmt: skip
-        timed = self.keeps or anonymiser.tells_words  # else nobody knows when what is said
+        # Else nobody knows when what is said.
+        self.timed = self.keeps or anonymiser.tells_words
         self.copies = scenes.Texts.read(
-            self.base, self.every, self.said, shared=self.same, wanted=self.texts and timed
+            self.base, self.every, self.said, shared=self.same, wanted=self.texts and self.timed
         )
         self.mark()
         for path in (
@@ -504,8 +505,11 @@ class _Run(SimpleNamespace):
               for file, tiers in notes.items() if file not in lost)  # fmt: skip
         if names := [job.plain(file.relative_to(self.base)) for file in sorted(lost)]:
             shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if names[3:] else "")
+            why = "--texts (make: TEXTS=true) copies what it can read"
+            if self.texts and not self.timed:
+                why = "this system does not tell when what is said; bn2 and place do"
             _say(f"protect_folder.py: {len(names)} subtitles and transcripts are left out: "
-                  f"{shown}; --texts (make: TEXTS=true) copies what it can read")  # fmt: skip
+                  f"{shown}; {why}")  # fmt: skip
         if tagged := sum(protection.TAGGED in own for own in self.warnings.values()):
             print(f"{tagged} files had tags (title, artist, comment ...), which "
                   f"{job.plain(self.out)} does not have")  # fmt: skip

@@ -20,7 +20,7 @@ from steps.standalone.protection import Work
 from steps.standalone.turns import REDACT, Turn
 from steps.synthesis.f0 import compute_f0_stats
 from tests.recipes import ROOT
-from tests.refusals import refuses, refuses_words
+from tests.refusals import refuses
 from tests.test_protect_folder import KEY, SYSTEM, samples, speechlike, write
 from utils.cli import LossError
 
@@ -169,11 +169,11 @@ def test_who_is_kept_is_heard_as_they_are_and_nobody_else(interview, tmp_path):
     for words, why in (
         (("--keep", "C"), "C: nobody is called so"), (("--keep", "B", "--protect", "A"), "one of"),
     ):  # fmt: skip
-        refuses_words(why, main, "--turns", "beside", *words, interview, tmp_path / "no")
+        refuses(why, run, "--turns", "beside", *words, interview, tmp_path / "no")
     (interview / "talk.tsv").write_text("0 3 A\n3 6 B\n6 9 A\n9 12 b\n")
     (interview / "talk.rttm").unlink()
-    refuses_words("b: is this another", main, "--turns", "beside", "--keep", "B", interview, out)
-    refuses_words("--keep", main, "--turns", "auto", "--keep", "B", interview, tmp_path / "no")
+    refuses("b: is this another", run, "--turns", "beside", "--keep", "B", interview, out)
+    refuses("--keep", run, "--turns", "auto", "--keep", "B", interview, tmp_path / "no")
     assert not (tmp_path / "no").exists()
 
 
@@ -256,17 +256,12 @@ def test_what_must_not_be_heard_is_a_tone_before_anything_is_made(interview, tmp
     assert not samples(quiet / "talk.wav")[int(3.76 * 16000) : int(5.24 * 16000)].any()
     # Nothing is written for a recording whose spans cannot be its own.
     (spans / "talk.tsv").write_text("11.0\t13.0\tname\n")
-    capsys.readouterr()
-    refuses_words("1 of 2", main, "--system", SYSTEM, "--key", KEY, "--redact", spans, interview,
-                  tmp_path / "late", kind=LossError)  # fmt: skip
+    late = ("--redact", spans, interview, tmp_path / "late")
+    refuses("1 of 2", run, *late, kind=LossError)
     assert "talk.wav: ends at 12.00 s" in capsys.readouterr().err
     assert [p.name for p in sorted((tmp_path / "late").glob("*.wav"))] == ["other.wav"]
-    alone = tmp_path / "alone.wav"
-    refuses_words("has nothing that must not be heard", main, "--redact", tmp_path / "late",
-                  interview / "talk.wav", alone)  # fmt: skip
-    (spans / "take.tsv").write_text("1.0\t3.0\tname\n")
-    refuses_words("take.tsv: is of a kind that is not read, or", main, "--redact", spans, interview,
-                  tmp_path / "no")  # fmt: skip
+    alone = (tmp_path / "late", interview / "talk.wav", tmp_path / "alone.wav")
+    refuses("has nothing that must not be heard", run, "--redact", *alone)
 
 
 def test_texts_are_copied_without_names(interview, tmp_path, capsys):
@@ -316,7 +311,7 @@ def test_names_of_people_stay_out_of_the_folder(interview, tmp_path):
     for path in out.rglob("*"):
         assert b"Anna" not in path.read_bytes()
     assert json.loads((tmp_path / "out.account.json").read_text())["only"] == "Anna Schmidt"
-    refuses_words("other settings", main, "--system", SYSTEM, "--key", KEY, "--turns", "beside",
+    refuses("other settings", run, "--turns", "beside",
                   "--protect", "B", interview, out)  # fmt: skip
 
 
@@ -332,12 +327,12 @@ def test_texts_fit_the_audio_beside_them_or_are_gone(interview, tmp_path, capsys
     (interview / "talk.srt").write_text(cue.format("A: <name>Anna</name>"))
     assert run("--texts", *words) == 0
     assert "[name]" in (out / "talk.srt").read_text()
-    refuses_words("other settings", main, "--system", SYSTEM, "--key", KEY, *words)
+    refuses("other settings", run, *words)
     table.write_text("11 14\n")
-    refuses_words("1 of 1", main, "--system", SYSTEM, "--key", KEY, "--texts", *words,
+    refuses("1 of 1", run, "--texts", *words,
                   kind=LossError)  # fmt: skip
     assert not [*out.glob("talk*")]
-    refuses_words("rename OUT", main, "--texts", interview / "talk.wav", interview / "talk.WAV")
+    refuses("rename OUT", run, "--texts", interview / "talk.wav", interview / "talk.WAV")
 
 
 def test_channels_that_are_told_in_words_keep_their_time(tmp_path, monkeypatch, capsys):
@@ -451,7 +446,7 @@ def test_a_file_of_spans_that_is_of_no_use_ends_the_run(interview, tmp_path, whe
     (tmp_path / "spans").mkdir()
     (tmp_path / where / name).write_text(text)
     folder = "beside" if where == "in" else tmp_path / where
-    refuses_words(f"{name}: is of a kind that is not read", main, "--redact", folder, interview,
+    refuses(f"{name}: is of a kind that is not read", run, "--redact", folder, interview,
                   tmp_path / "no")  # fmt: skip
 
 
@@ -479,7 +474,7 @@ def test_what_is_said_of_a_recording_is_refused_for_it_alone(
     words = [interview if word == "IN" else word for word in words]
     if interview in words:
         out = tmp_path / "other"
-    refuses_words("1 of 2", main, "--system", SYSTEM, "--key", KEY, "--turns", "beside", *words,
+    refuses("1 of 2", run, "--turns", "beside", *words,
                   interview, out, kind=LossError)  # fmt: skip
     assert why in capsys.readouterr().err and [x.name for x in out.glob("*.wav")] == ["other.wav"]
 
@@ -489,7 +484,8 @@ def test_what_is_said_of_a_recording_is_refused_for_it_alone(
     ("a.srt", "\u2010 INT: Wie?\n\u2212Gut.", {"INT", ""}),
     ("a.srt", "INT\uff1aWie?\nAnna:Gut", {"INT", "Anna"}),
     ("a.vtt", "<v INT>Wie?</v> Gut.", {"INT", ""}),
-    ("a.vtt", "<v A>a</v>\n<v B>b</v>", {"A", "B"}),
+    ("a.vtt", "<v A>a</v>\n<v B>b</v>", {"A", "B"}), ("a.srt", "Um 10:30 Uhr", {""}),
+    ("a.srt", "Frau Prof. Dr. Anna Maria B. Li: ja", {"Frau Prof. Dr. Anna Maria B. Li"}),
 ])  # fmt: skip
 def test_whoever_is_not_named_in_a_cue_is_somebody(interview, tmp_path, name, cue, who):
     """Behind a dash or </v>, and at a second time of .cha, it counted as of who was named; within a
@@ -587,14 +583,14 @@ def test_found_turns_that_were_corrected_stay(interview, tmp_path, monkeypatch, 
     assert run(*words) == 0
     assert not samples(out / "talk.wav")[7 * 16000 : 8 * 16000].any()
     (found / "talk.rttm").write_text(turns.rttm_line("talk", Turn(0, 12, "P1")))
-    refuses_words("1 of 1", main, "--system", SYSTEM, "--key", KEY, *words, kind=LossError)
+    refuses("1 of 1", run, *words, kind=LossError)
     assert "talk.TextGrid: says other turns than" in capsys.readouterr().err
     (found / "talk.TextGrid").unlink()
     assert run(*words) == 0
     assert "1 of 1 recordings had turns there, which stay" in capsys.readouterr().err
     assert told(out)["people"] == 1 and [x.name for x in found.iterdir()] == ["talk.rttm"]
     os.utime(found / "talk.rttm", (0, 0))
-    refuses_words("1 of 1", main, "--system", SYSTEM, "--key", KEY, *words, kind=LossError)
+    refuses("1 of 1", run, *words, kind=LossError)
     assert "is newer than" in capsys.readouterr().err
 
 

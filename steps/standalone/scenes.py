@@ -109,7 +109,7 @@ class Wishes:
                 why = f"{files[0]}: {_WHEN}"
             # Who else is named within what somebody says may say the rest of it.
             others = [t._replace(person="") for t in agreed if t.person in kept
-                      and re.search(r"\w\s*[:\uff1a]", t.words)]  # fmt: skip
+                      and re.search(r"\w\s*[:\uff1a](?!\d)", t.words)]  # fmt: skip
             found[path] = Scene((*agreed, *others), marks, frozenset(kept), by=self.by, fault=why)
         everybody = {turn.person for scene in found.values() for turn in scene.turns}
         named = self.keep | self.protect
@@ -296,7 +296,7 @@ class Texts:
                     made.lost[file] = str(error)
                     continue
                 # Where the turns name people of these tiers, others are of nobody.
-                tiers = file.suffix.lower() in turns.TIERS and {*said} & {*people}
+                tiers = file.suffix.lower() in turns.TIERS and {*said} & {*people} - {""}
                 left = [who for who in dict.fromkeys(said) if turns.is_notes(who)
                         or (tiers and who not in people)]  # fmt: skip
                 if left := [who for who in left if who not in ("", REDACT)]:

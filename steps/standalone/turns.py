@@ -120,14 +120,14 @@ def _eaf(path: Path) -> Iterator[Turn]:
             yield Turn(begin, end, person(tier), words)
 
 
-# A person of a subtitle: <v NAME>, or NAME: at the begin of a line, behind dashes, of at most eight
-# words, of which short ones may end with a dot (Dr.). Behind another dash, and behind </v>,
+# A person of a subtitle: <v NAME>, or NAME: at the begin of a line, behind dashes, of at most five
+# words, before which short ones with a dot (Dr.) may stand. Behind another dash, and behind </v>,
 # somebody speaks who is not named.
-_DASH = "\u2010-\u2015\u2212-"
+_DASH, _SHORT = "\u2010-\u2015\u2212-", r"\w{1,4}\."
 _SPEAKER = re.compile(
-    rf"<v(?:\.[^ >]*)? ([^>]+)>|^[>\s{_DASH}]*"
-    r"((?=[^\W\d])(?:[^\s:：.,;!?<>{}]+(?:[ \t]+|(?=[:：]))|\w{1,4}\.[ \t]*){1,8})[:：](?!//)"
-    rf"(?=\s*\S)\s*|^[{_DASH}](?=\s*\S)|</v>(?!\s*(?:<v\b|\Z))", re.M
+    rf"<v(?:\.[^ >]*)? ([^>]+)>|^[>\s{_DASH}]*((?=[^\W\d])(?:(?:{_SHORT}[ \t]*)*"
+    rf"[^\s:\uff1a.,;!?<>{{}}]+(?:[ \t]+|(?=[:\uff1a]))){{0,5}}(?:{_SHORT})?)[:\uff1a]"
+    rf"(?!//|\d)(?=\s*\S)\s*|^[{_DASH}](?=\s*\S)|</v>(?!\s*(?:<v\b|\Z))", re.M
 )  # fmt: skip
 _TAG = re.compile(r"<(?!\s*/?\s*name\b|/?v\b)[/\w][^<>]*>", re.I)
 
