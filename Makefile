@@ -8,8 +8,8 @@ GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$
 $(foreach name,$(GIVEN),$(eval override export $(name) := $$(value $(name))))
 # Of make protect and make evidence: IN and OUT are folders, or files without OUT; docs/protect.md has all options. CMD: of cmd.sh.
 NAMES := IN OUT SYSTEM PER CHANNELS LEVEL TIME ENDS SPEAKERS KEY_FILE NJ RENAME CMD TURNS PEOPLE PROTECT KEEP REDACT REDACT_BY TEXTS
-SMALL := $(sort $(filter in out system per channels level time ends speakers key_file nj rename cmd turns people protect keep redact redact_by texts,$(GIVEN)))
-check = $(if $(SMALL),$(error make $@: nothing is called $(SMALL:%=%=); write $(NAMES:%=%=) in capital letters)) \
+UNKNOWN := $(sort $(filter-out $(NAMES) PYTHON,$(GIVEN)))
+check = $(if $(UNKNOWN),$(error make $@: nothing is called $(UNKNOWN:%=%=); known: $(NAMES:%=%=))) \
 	$(if $(value IN),,$(error make $@: IN is missing; write make $@ IN=folder OUT=folder)) \
 	$(foreach name,RENAME TEXTS,$(if $(filter-out x xtrue xfalse,x$(value $(name))),$(error make $@: $(name) is true or false)))
 OPTIONS = --per="$${PER:-file}" $${SPEAKERS:+--speakers="$$SPEAKERS"} $${KEY_FILE:+--key-file="$$KEY_FILE"} $${NJ:+--nj="$$NJ"} \
@@ -38,7 +38,9 @@ help:
 setup:
 	@utils/setup.sh
 
-recipe: setup
+recipe:
+	@: $(if $(filter-out PYTHON,$(GIVEN)),$(error make recipe: takes no options; cd egs/synth && ./run.sh --help tells them))
+	@utils/setup.sh
 	@cd egs/synth && ./run.sh
 
 protect: # standard output is the stream's, so setting up speaks on the other one; a stream cannot use models/place

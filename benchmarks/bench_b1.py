@@ -71,7 +71,7 @@ def speakers(waves: list[Float64]) -> list[SourceSpeaker]:
 def b1_seconds(conf: Path, pool: Path, waves: list[Float64], sources: list[SourceSpeaker]) -> float:
     """Process CPU time to convert all files, with nothing kept from an earlier run."""
     system = load_anonymiser(conf, resources=Resources(pool, (pool,), f0=pool))
-    keys = make_keys("utt", {source.speaker: source.speaker for source in sources}, "set", [])
+    keys = make_keys("utt", {source.speaker: source.speaker for source in sources}, "set")
     start = time.process_time()
     for source, wave in zip(sources, waves, strict=True):
         system.transform(wave, keys[source.speaker], source)

@@ -97,12 +97,14 @@ def learnt_pairs(way: tuple[bool, int], vectors: Vectors, data: DataDir) -> Pair
 
 
 def weights_of(tables: Sequence[Pairs]) -> list[float]:
-    """Weights that pairs of held-out people teach."""
+    """Weights that pairs of held-out people teach; their sizes add up to 1, as scores of both
+    halves are compared with one threshold."""
     common = [pair for pair in tables[0] if all(pair in table for table in tables)]
     left, right = zip(*common, strict=True)
     target = np.array([tables[0][pair][0] for pair in common])
     scores = [np.array([table[pair][1] for pair in common]) for table in tables]
-    return learn_weights(Trials(left, right, target), scores)
+    weights = learn_weights(Trials(left, right, target), scores)
+    return [weight / sum(map(abs, weights)) for weight in weights]
 
 
 def attack(
@@ -205,9 +207,13 @@ def main() -> None:
     egs, system, enrols, trials, train, out, draws, *people = sys.argv[1:]
     path = Path(out).resolve()
     os.chdir(egs)
-    (protected,) = Path("data").glob(f"{train}_{system}_utt*")
+    joint = Path("data").glob(f"{train}_{system}_utt_draws*")  # else one draw
+    of_one = Path("data") / f"{train}_{system}_utt"
+    protected = max(joint, key=lambda at: int(at.name.rpartition("draws")[2]), default=of_one)
     of = {name: Path("exp/xvectors") / name for name in ENCODERS}
-    of = {name: at for name, at in of.items() if (at / protected.name).is_dir()}
+    needed = [Path(name, "xvector.scp")
+              for name in (protected.name, f"{enrols}_{system}", f"{trials}_{system}")]  # fmt: skip
+    of = {name: at for name, at in of.items() if all((at / own).is_file() for own in needed)}
     learnt = {name: read_training(at / protected.name, protected, 0)[1] for name, at in of.items()}
     heard = {
         name: Sides(*(read_xvectors(at / f"{one}_{system}") for one in (enrols, trials)))

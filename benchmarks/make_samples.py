@@ -146,8 +146,10 @@ def page(people: list[list[Recording]], systems: list[str]) -> str:
 <style>{STYLE}</style></head><body>
 <h1>Protected speech to hear</h1>
 <p>Each reader says two sentences, and each recording got a voice of its own. Can you tell that both
-are of one person? <a href="anonymisers.md">What the systems do</a>, and
-<a href="../README.md#what-it-does-to-real-speech">what attackers still find</a>.</p>
+are of one person? <b>place</b> is the default; <b>bn2</b> keeps content and time; <b>read</b> says
+only recognised words; <b>b2r</b> is a baseline of challenges. <a href="anonymisers.md">What the
+systems do</a>, and <a href="../README.md#what-it-does-to-real-speech">what attackers still
+find</a>.</p>
 {"".join(table(one, systems) for one in people)}
 <p><small>A program chose the recordings by rule (benchmarks/make_samples.py): the first two women
 and two men of LibriSpeech's test-clean with recordings of {low:g} to {high:g} s in two chapters,

@@ -15,7 +15,7 @@ Pairs fewer than dimensions: the rotation is learnt in the principal components 
 with a warning.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -40,28 +40,18 @@ def _genders(speaker_of: Mapping[str, str], data: DataDir) -> dict[str, str]:
     return {key: genders[speaker] for key, speaker in speaker_of.items()}
 
 
-def read_pairs(folders: Sequence[Sequence[Path]]) -> Pairs:
-    """All pairs; UserError for an utterance on one side only, in two places, or in no table."""
-    found = Pairs({}, {}, {}, {})
-    for before, after, path in folders:
-        data = load_data_dir(path, need=("utt2spk",))
-        original, protected = read_xvectors(before), read_xvectors(after)
-        for here, there, alone in (
-            (before, after, original.keys() - protected.keys()),
-            (after, before, protected.keys() - original.keys()),
-        ):
-            if alone:
-                raise UserError(
-                    f"{there}: {len(alone)} of {here} are missing, such as {min(alone)}"
-                )
-        if twice := [utt for utt in original if utt in found.groups]:
-            raise UserError(f"{before}: {twice[0]} is in the pairs twice")
-        speakers = _speakers(original, before, data)
-        found.speakers.update(speakers)
-        found.groups.update(_genders(speakers, data))
-        found.original.update(original)
-        found.protected.update(protected)
-    return found
+def read_pairs(before: Path, after: Path, path: Path) -> Pairs:
+    """The pairs; UserError for an utterance on one side only, or in no table."""
+    data = load_data_dir(path, need=("utt2spk",))
+    original, protected = read_xvectors(before), read_xvectors(after)
+    for here, there, alone in (
+        (before, after, original.keys() - protected.keys()),
+        (after, before, protected.keys() - original.keys()),
+    ):
+        if alone:
+            raise UserError(f"{there}: {len(alone)} of {here} are missing, such as {min(alone)}")
+    speakers = _speakers(original, before, data)
+    return Pairs(original, protected, _genders(speakers, data), speakers)
 
 
 @program
@@ -72,8 +62,8 @@ def main(
     trial_data_dir: Annotated[Path, "The data directory of the trials", "TRIAL_DATA"],
     out: OutFolder, *,
     pairs: Annotated[
-        Sequence[tuple[Path, Path, Path]], "Folders of x-vectors of the same utterances, and "
-        "their data directory, to learn from; may be given again", "ORIGINAL PROTECTED DATA",
+        tuple[Path, Path, Path], "Folders of x-vectors of the same utterances, and their data "
+        "directory, to learn from", "ORIGINAL PROTECTED DATA",
     ],
     space: Annotated[
         str, "The space that is rotated: centred for the cosine, original for a back end trained "
@@ -84,7 +74,7 @@ def main(
     from utils.archives import read_counts, write_archive
     from utils.tables import write_map
 
-    learnt = read_pairs(pairs)
+    learnt = read_pairs(*pairs)
     enrol_data, trial_data = (
         load_data_dir(path, need=("utt2spk",)) for path in (enrol_data_dir, trial_data_dir)
     )
@@ -96,10 +86,10 @@ def main(
         )
     sources = (learnt.original, learnt.protected, enrol, trial)
     sizes = [len(next(iter(vectors.values()))) for vectors in sources]
-    for size, path in zip(sizes, (*pairs[0][:2], enrol_dir, trial_dir), strict=True):
+    for size, path in zip(sizes, (*pairs[:2], enrol_dir, trial_dir), strict=True):
         if size != sizes[0]:
             raise UserError(
-                f"{path}: x-vectors of {size} dimensions, those of {pairs[0][0]} have {sizes[0]}; "
+                f"{path}: x-vectors of {size} dimensions, those of {pairs[0]} have {sizes[0]}; "
                 "extract all with one encoder"
             )
     groups = _genders({speaker: speaker for speaker in enrol}, enrol_data)

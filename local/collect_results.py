@@ -60,7 +60,7 @@ def main(
     used = [folder for folder in folders if str(folder) not in unused]
     rows += of.differences({folder: folders[folder] for folder in used}, corpus_name)
     pictures, no_pictures = of.gather(folders, used, attack)
-    records, no_records = of.attacks([scores for *_, scores in attack])
+    records, no_records = of.attacks(folders, attack)
     systems, no_settings = of.settings_of_systems(speech)
     missing = [*unlabelled, *no_figures, *no_pictures, *no_records, *no_settings]
     of.check_losses(missing, allow_loss)  # before anything is written

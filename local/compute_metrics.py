@@ -10,13 +10,14 @@ docs/metrics explain every key.
 
 import math
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
-from local.options import AnotherDraw, Bootstrap, Figures, Words, read_scored, write_figures
+from local.options import AnotherDraw, Figures, Lists, Resamples, Words, write_figures
 from utils.cli import BadValue, UserError, natural, positive
 from utils.commands import commands
-from utils.options import AllowSelf, Seed, TrialFormat, Utt2spk
+from utils.options import AllowSelf, TrialFormat, Utt2spk
 from utils.tables import read_map
 
 Trials = Annotated[Path, "A list of trials"]
@@ -34,23 +35,6 @@ def _omega(text: str) -> tuple[str, float]:
     return text, value
 
 
-def _read_scored(
-    kind: str,
-    trials_path: Path,
-    *scores_paths: Path,
-    more: Sequence[Path] = (),
-    allow_self: bool | None = False,
-) -> tuple[Any, ...]:
-    """Read as `read_scored` does; UserError for a list without targets or without nontargets."""
-    trials, *scores = read_scored(
-        kind, trials_path, *scores_paths, more=more, allow_self=allow_self
-    )
-    for value, label in ((True, "target"), (False, "nontarget")):
-        if not (trials.target == value).any():
-            raise UserError(f"{trials_path}:1: no {label} trial; both kinds are needed")
-    return trials, *scores
-
-
 def _find_speakers(trials: Any, path: Path, utt2spk: Path) -> Any:
     from local.metrics.verification import find_speakers
 
@@ -62,95 +46,83 @@ def _check_bootstrap(bootstrap: int, utt2spk: Path | None) -> None:
         raise UserError("--bootstrap needs --utt2spk: it resamples speakers")
 
 
-def _read_enrolled(
-    kind: str, trials: Path, enrolled: Sequence[tuple[str, str]], wanted: bool, allow_self: bool
-) -> dict[int, Any]:
-    """Scores of models of few recordings, by their number. wanted: whether they are of use."""
-    if enrolled and not wanted:
-        raise UserError("--enrolled is for --recordings; give both")
-    few = {
-        positive(n): _read_scored(kind, trials, Path(path), allow_self=allow_self)[1]
-        for n, path in enrolled
-    }
-    if len(few) < len(enrolled):
-        raise UserError("--enrolled: a number of recordings is given twice; give its scores once")
-    return few
+class Extras(NamedTuple):
+    """Options of further figures of a trial list."""
 
-
-def _verification(
-    trials: Trials, scores: Scores, out: Figures, *, format: TrialFormat = "auto",
-    allow_self: AllowSelf = False, utt2spk: Utt2spk | None = None,
     omega: Annotated[
         Sequence[tuple[str, float]], "The prior odds of a mated pair, which add "
         "linkability_omega_<X>; may be given again", "X", _omega,
-    ] = (),
+    ] = ()  # fmt: skip
     bins: Annotated[
         int, "The number of equal bins of linkability_bins_<N>, of all trials and of each enrolled "
         "speaker's alone (the code of Champion et al. 2021: 50); needs --utt2spk; 0: not", "N",
         natural,
-    ] = 0,
-    more_scores: Annotated[
-        Sequence[Path], "Further scores of the list, such as those of its men; may be given again",
-        "SCORES",
-    ] = (),
+    ] = 0  # fmt: skip
     unprotected: Annotated[
         Path | None, "Scores of the same trials without protection by the same evaluator, which "
         "add eer_rise: how far the EER lies above theirs, people resampled alike in both", "SCORES",
-    ] = None,
-    words: Words = None,
+    ] = None  # fmt: skip
+    words: Words = None
     challenges: Annotated[
         bool, "Whether eer_speechbrain and eer_kaldi are added, which the VoicePrivacy challenges "
         "report"
-    ] = False,
+    ] = False  # fmt: skip
     recordings: Annotated[
         bool, "Also measure what an attacker finds out who has 1, 3, 10, 30 or all recordings of "
         "one person, and whether it may be chance; needs --utt2spk"
-    ] = False,
+    ] = False  # fmt: skip
     enrolled: Annotated[
         Sequence[tuple[str, str]], "With --recordings: the number of recordings that each model "
         "was made of, and the scores of these models (score_trials.py --enrolled); may be given "
         "again", "N SCORES",
+    ] = ()  # fmt: skip
+
+    def check(self, utt2spk: Path | None) -> None:
+        """Raise a UserError for options that need another."""
+        for option in ("bins", "recordings"):
+            if getattr(self, option) and not utt2spk:
+                raise UserError(f"--{option} needs --utt2spk: it takes each speaker's trials")
+        if self.enrolled and not self.recordings:
+            raise UserError("--enrolled is for --recordings; give both")
+        if len(self.enrolled) > len({positive(n) for n, _ in self.enrolled}):
+            raise UserError(
+                "--enrolled: a number of recordings is given twice; give its scores once"
+            )
+
+
+def _verification(
+    trials: Trials, scores: Scores, out: Figures, *, lists: Lists, utt2spk: Utt2spk | None = None,
+    more_scores: Annotated[
+        Sequence[Path], "Further scores of the list, such as those of its men; may be given again",
+        "SCORES",
     ] = (),
-    another_draw: AnotherDraw = (), bootstrap: Bootstrap = 0, seed: Seed = 0,
+    extras: Extras, another_draw: AnotherDraw = (), resamples: Resamples,
 ) -> None:  # fmt: skip
     """Detection, ZEBRA and linkability of a trial list. --bootstrap needs --utt2spk."""
+    from local.metrics.intervals import both
     from local.metrics.verification import verification
 
-    _check_bootstrap(bootstrap, utt2spk)
-    for option, given in (("bins", bins), ("recordings", recordings)):
-        if given and not utt2spk:
-            raise UserError(f"--{option} needs --utt2spk: it takes each speaker's trials")
-    few = _read_enrolled(format, trials, enrolled, recordings, allow_self)
-    listed, score = _read_scored(format, trials, scores, more=more_scores, allow_self=allow_self)
-    beside = {
-        name: _read_scored(format, trials, path, allow_self=allow_self)[1]
-        for name, path in (("eer_rise", unprotected), ("eer_beside_words", words))
-        if path
-    }
-    draws = (
-        _read_scored(format, trials, *another_draw, allow_self=allow_self)[1:]
-        if another_draw
-        else ()
-    )
+    _check_bootstrap(resamples.bootstrap, utt2spk)
+    extras.check(utt2spk)
+    listed, score = lists.read(trials, [scores, *more_scores])
+    beside = {"eer_rise": extras.unprotected, "eer_beside_words": extras.words}
     speakers = _find_speakers(listed, trials, utt2spk) if utt2spk else None
+    own = {"draws": lists.read(trials, *another_draw)[1:], **resamples.words}
     found = verification(
-        listed, score, omegas=dict(omega), speakers=speakers, n_bins=bins or None,
-        beside=beside, draws=draws, challenges=challenges, n_bootstrap=bootstrap, seed=seed,
+        listed, score, omegas=dict(extras.omega), speakers=speakers, n_bins=extras.bins,
+        beside={name: lists.read(trials, path)[1] for name, path in beside.items() if path},
+        challenges=extras.challenges, **own,
     )  # fmt: skip
-    if recordings and speakers:
-        from local.metrics.intervals import both
-        from local.metrics.recordings import recordings as by_length
+    if extras.recordings and speakers:
+        from local.metrics.recordings import recordings
 
-        several = by_length(
-            listed, score, speakers, draws=draws, enrolled=few, n_bootstrap=bootstrap, seed=seed
-        )
-        found = both(found, several)
+        few = {int(n): lists.read(trials, Path(path))[1] for n, path in extras.enrolled}
+        found = both(found, recordings(listed, score, speakers, enrolled=few, **own))
     write_figures(out, found)
 
 
 def _strongest(
-    trials: Trials, scores: Scores, out: Figures, *, format: TrialFormat = "auto",
-    allow_self: AllowSelf = False, utt2spk: Utt2spk,
+    trials: Trials, scores: Scores, out: Figures, *, lists: Lists, utt2spk: Utt2spk,
     another_attacker: Annotated[
         Sequence[Path], "The scores of a further attacker on these trials; may be given again",
         "SCORES",
@@ -159,7 +131,7 @@ def _strongest(
         Sequence[tuple[Path, Path]], "The scores of an attacker, and those of the same in "
         "a further run of a random system; may be given again", "SCORES SCORES",
     ] = (),
-    bootstrap: Bootstrap = 0, seed: Seed = 0,
+    resamples: Resamples,
 ) -> None:  # fmt: skip
     """The lowest EER of several attackers on one list; its interval covers their choice."""
     from local.metrics.recordings import strongest
@@ -169,18 +141,16 @@ def _strongest(
         if path not in runs:
             raise UserError(f"--draw-of {path}: no attacker has these scores")
         runs[path].append(another)
-    listed, *every = _read_scored(
-        format, trials, *(path for own in runs.values() for path in own), allow_self=allow_self
-    )
+    listed, *every = lists.read(trials, *chain.from_iterable(runs.values()))
     found = iter(every)
     attackers = [[next(found) for _ in own] for own in runs.values()]
     speakers = _find_speakers(listed, trials, utt2spk)
-    write_figures(out, strongest(listed, attackers, speakers, n_bootstrap=bootstrap, seed=seed))
+    write_figures(out, strongest(listed, attackers, speakers, **resamples.words))
 
 
 def _calibration(
     trials: Trials, scores_f0: Scores, scores_f1: Scores, out: Figures, *,
-    format: TrialFormat = "auto", allow_self: AllowSelf = False, utt2spk: Utt2spk | None = None,
+    lists: Lists, utt2spk: Utt2spk | None = None,
 ) -> None:  # fmt: skip
     """Whether a calibration learnt on run f0 of a safeguard serves the attacker on run f1.
 
@@ -188,7 +158,7 @@ def _calibration(
     """
     from local.metrics.verification import calibration
 
-    listed, f0, f1 = _read_scored(format, trials, scores_f0, scores_f1, allow_self=allow_self)
+    listed, f0, f1 = lists.read(trials, scores_f0, scores_f1)
     figures = dict(calibration(listed.target, f0, f1))
     if utt2spk:
         figures["n_speakers"] = len(_find_speakers(listed, trials, utt2spk).names)
@@ -198,9 +168,8 @@ def _calibration(
 
 def _gains(
     trials_oo: Trials, scores_oo: Scores, trials_oa: Trials, scores_oa: Scores, trials_aa: Trials,
-    scores_aa: Scores, out: Figures, *, format: TrialFormat = "auto",
-    allow_self: AllowSelf = False, utt2spk: Utt2spk | None = None, bootstrap: Bootstrap = 0,
-    seed: Seed = 0,
+    scores_aa: Scores, out: Figures, *, lists: Lists, utt2spk: Utt2spk | None = None,
+    resamples: Resamples,
 ) -> None:  # fmt: skip
     """Disclosure lost and distinctiveness gained by protection.
 
@@ -209,28 +178,25 @@ def _gains(
     """
     from local.metrics.similarity import gains
 
-    _check_bootstrap(bootstrap, utt2spk)
+    _check_bootstrap(resamples.bootstrap, utt2spk)
     files = {
         "oo": (trials_oo, scores_oo),
         "oa": (trials_oa, scores_oa),
         "aa": (trials_aa, scores_aa),
     }
-    scored = {
-        setting: _read_scored(format, *paths, allow_self=allow_self)
-        for setting, paths in files.items()
-    }
+    scored = {setting: lists.read(*paths) for setting, paths in files.items()}
     speakers = {
         setting: _find_speakers(trials, files[setting][0], utt2spk)
         for setting, (trials, _) in scored.items()
         if utt2spk
     }
-    write_figures(out, gains(scored, speakers or None, n_bootstrap=bootstrap, seed=seed))
+    write_figures(out, gains(scored, speakers or None, **resamples.words))
 
 
 def _similarity(
     trials_oo: Trials, scores_oo: Scores, trials_op: Trials, scores_op: Scores, trials_pp: Trials,
     scores_pp: Scores, out: Figures, *, format: TrialFormat = "auto", utt2spk: Utt2spk,
-    bootstrap: Bootstrap = 0, seed: Seed = 0,
+    resamples: Resamples,
 ) -> None:  # fmt: skip
     """Voice similarity matrices, de-identification and voice distinctiveness.
 
@@ -242,18 +208,18 @@ def _similarity(
     for setting, path, scores in (
         ("oo", trials_oo, scores_oo), ("op", trials_op, scores_op), ("pp", trials_pp, scores_pp),
     ):  # fmt: skip
-        listed, score = _read_scored(format, path, scores, allow_self=None)
+        listed, score = Lists(format, None).read(path, scores)
         paths[setting], where = path, {"trials_path": path, "utt2spk_path": utt2spk}
         sets[setting] = segment_pairs(listed, score, speaker_of, **where)
     names = common_speakers(sets, paths)
     for setting, pairs in sets.items():
         check_cells(pairs, paths[setting], symmetric=setting != "op")
-    write_figures(out, similarity(sets, names, n_bootstrap=bootstrap, seed=seed))
+    write_figures(out, similarity(sets, names, **resamples.words))
 
 
 def _leakage(
     original_xvectors: Xvectors, protected_xvectors: Xvectors, out: Figures, *, utt2spk: Utt2spk,
-    bootstrap: Bootstrap = 0, seed: Seed = 0,
+    resamples: Resamples,
 ) -> None:  # fmt: skip
     """Rank search, canonical correlation and Procrustes alignment of x-vectors."""
     from local.metrics.leakage import check_same_space, embeddings, leakage
@@ -265,7 +231,7 @@ def _leakage(
         for path in paths
     )
     original, protected = check_same_space(original, protected, *paths)
-    write_figures(out, leakage(original, protected, n_bootstrap=bootstrap, seed=seed))
+    write_figures(out, leakage(original, protected, **resamples.words))
 
 
 def _legal(
@@ -274,7 +240,7 @@ def _legal(
     out: Figures, *,
     utt2spk_enrol: Annotated[Path, "The table of the enrol utterances' speakers", "F"],
     utt2spk_trial: Annotated[Path, "The table of the trial utterances' speakers", "F"],
-    bootstrap: Bootstrap = 0, seed: Seed = 0,
+    resamples: Resamples,
 ) -> None:  # fmt: skip
     """Singling Out and legal Linkability (Vauquier et al. 2025), which is not D_sys.
 
@@ -290,7 +256,7 @@ def _legal(
         for path, table in ((enrol_xvectors, utt2spk_enrol), (trial_xvectors, utt2spk_trial))
     )
     check_sides(enrol, trial, enrol_path=enrol_xvectors, trial_path=trial_xvectors)
-    write_figures(out, legal_metrics(enrol, trial, n_bootstrap=bootstrap, seed=seed))
+    write_figures(out, legal_metrics(enrol, trial, **resamples.words))
 
 
 def _threshold(
@@ -306,16 +272,11 @@ def _threshold(
     `threshold` is midway between the two scores around it; `eer` is linear between points of the
     ROC.
     """
-    import numpy as np
-
     from local.metrics.detection import eer, eer_threshold, rank
     from local.metrics.intervals import count_labels
 
-    scored = [read_scored("kaldi", *paths, allow_self=allow_self) for paths in list]
-    score = np.concatenate([score for _, score in scored])
-    target = np.concatenate([trials.target for trials, _ in scored])
-    if target.all() or not target.any():
-        raise UserError(f"{list[0][0]}: target and nontarget trials are both needed")
+    trials, score = Lists("kaldi", allow_self).read(*zip(*list, strict=True))
+    target = trials.target
     figures = {"threshold": eer_threshold(score, target), "eer": eer(*rank(score, target).counts())}
     write_figures(out, {**figures, **count_labels(target)})
 

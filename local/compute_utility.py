@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from local.options import Bootstrap, Figures, write_figures
+from local.options import Figures, Resamples, write_figures
 from steps.asr.language import NORMALISERS
 from utils.cli import UserError
 from utils.commands import commands
 from utils.datachecks import EMOTIONS, NOTES
-from utils.options import DataFolder, Seed, Utt2spk
+from utils.options import DataFolder, Utt2spk
 from utils.tables import read_map
 
 AGAIN = "A further set, counted together with the first; may be given again"
@@ -43,25 +43,25 @@ def _words(
         "it; english_digits: the same, each digit a word; plain, for any language: upper case "
         "and no punctuation; vpc2024, vpc2026: as these challenges compare them", (*NORMALISERS,),
     ] = "english",
-    bootstrap: Bootstrap = 0, seed: Seed = 0,
+    resamples: Resamples,
 ) -> None:  # fmt: skip
     """The word error rate; Kaldi's %WER line is printed.
 
     DATA needs text (what was said). TEXT is <utterance> <words>, such as steps/decode.py or
     anybody's recogniser writes; an utterance alone means that nothing was recognised. Both are
-    normalised first (docs/metrics/wer.md). OUT gets wer, cer and their parts, ser and counts. Where
+    normalised first (docs/metrics/wer.md). OUT gets wer and its parts, cer and counts. Where
     a recogniser left notes.txt beside TEXT, hypotheses_cut is the share of utterances whose
     hypothesis came to no end and was cut, and n_hypotheses_cut their number.
     """
-    from local.metrics.utility import error_figures, kaldi_lines
+    from local.metrics.utility import error_figures, kaldi_line
     from local.protocols.utterances import read_recognised
 
     named = [(data, text), *also]
     said = read_recognised(named, "text", "decode them again", rest_of_line=True)
-    figures = error_figures(*said, normaliser=spelling, n_bootstrap=bootstrap, seed=seed)
+    figures = error_figures(*said, normaliser=spelling, **resamples.words)
     figures |= _cut(data, [heard for _, heard in named], len(said[0]))
     counts = {name: n for name, n in figures.items() if isinstance(n, int)}
-    print("\n".join(kaldi_lines(counts)), file=sys.stderr if out == "-" else sys.stdout)
+    print(kaldi_line(counts), file=sys.stderr if out == "-" else sys.stdout)
     write_figures(out, figures)
 
 
@@ -73,13 +73,13 @@ def _emotions(
     emotion2vec: Annotated[
         bool, "Whether EMOTIONS are emotion2vec's nine, which count as four as in VoicePrivacy 2026"
     ] = False,
-    bootstrap: Bootstrap = 0, seed: Seed = 0,
+    resamples: Resamples,
 ) -> None:  # fmt: skip
     """The unweighted average recall of emotions.
 
     DATA needs utt2emotion (what was felt, or acted; of the challenges: utt2emo). EMOTIONS is
     <utterance> <emotion>, such as steps/recognise_emotion.py or anybody's recogniser writes; one
-    that DATA does not have counts as wrong. OUT gets uar, accuracy, recall_<emotion>, chance_uar
+    that DATA does not have counts as wrong. OUT gets uar, recall_<emotion>, chance_uar
     (of a guesser) and the confusions; with the folds of a cross-validation, in spk2fold of DATA,
     also uar_vpc24 and recall_vpc24_<emotion>.
     """
@@ -97,7 +97,7 @@ def _emotions(
         for of in (truth, heard)
     )
     said = truth, heard, utt2spk
-    write_figures(out, recall_figures(*said, folds=folds, n_bootstrap=bootstrap, seed=seed))
+    write_figures(out, recall_figures(*said, folds=folds, **resamples.words))
 
 
 def _quality(
@@ -109,7 +109,7 @@ def _quality(
         Sequence[Path], "The scores of the original speech; may be given again, for the original "
         "of a further set", "QUALITY",
     ] = (),
-    bootstrap: Bootstrap = 0, seed: Seed = 0,
+    resamples: Resamples,
 ) -> None:  # fmt: skip
     """Estimated mean opinion scores, and how far protection lowers them.
 
@@ -132,13 +132,14 @@ def _quality(
     before = {utt: score for path in original for utt, score in read_quality(path).items()}
     if original and (missing := [utt for utt in scores if utt not in before]):
         raise UserError(f"{original[0]}: has no {missing[0]}; estimate it again")
-    how = {"n_bootstrap": bootstrap, "seed": seed}
-    write_figures(out, quality_figures(scores, utt2spk, before if original else None, **how))
+    write_figures(
+        out, quality_figures(scores, utt2spk, before if original else None, **resamples.words)
+    )
 
 
 def _prosody(
     prosody: Annotated[Path, "The table of compare_prosody.py"],
-    out: Figures, *, utt2spk: Utt2spk, bootstrap: Bootstrap = 0, seed: Seed = 0,
+    out: Figures, *, utt2spk: Utt2spk, resamples: Resamples,
 ) -> None:  # fmt: skip
     """Mean changes, over utterances, of pitch, length and level.
 
@@ -151,7 +152,7 @@ def _prosody(
     table, speakers = read_prosody(prosody), read_map(utt2spk)
     if missing := table.keys() - speakers.keys():
         raise UserError(f"{utt2spk}: has no utterance {min(missing)}, which {prosody} lists")
-    write_figures(out, prosody_figures(table, speakers, n_bootstrap=bootstrap, seed=seed))
+    write_figures(out, prosody_figures(table, speakers, **resamples.words))
 
 
 main = commands(_words, _emotions, _quality, _prosody)

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from local.options import Words, read_scored
+from local.options import Lists, Words
 from utils.cli import UserError
 from utils.commands import program
 from utils.options import AllowSelf, OutFolder
@@ -42,7 +42,8 @@ def main(
         raise UserError(
             f"{len(learn_from)} --learn-from for {len(scores)} SCORES; give one for each"
         )
-    trials, *found = read_scored("kaldi", trial_list, *scores, allow_self=allow_self)
+    lists = Lists("kaldi", allow_self)
+    trials, *found = lists.read(trial_list, *scores)
     out.mkdir(parents=True, exist_ok=True)
     weights, why = weigh(learn_from) if learn_from else ([], "")
     if learn_from:
@@ -52,9 +53,7 @@ def main(
         write_json(out / "weights.json", {"weights": of, "why_equal": why}, indent=1)
     fused = {"scores": fuse(trials, found, weights or None)}
     if words:
-        fused["words"] = fuse(
-            trials, [*read_scored("kaldi", trial_list, words, allow_self=allow_self)[1:]]
-        )
+        fused["words"] = fuse(trials, [lists.read(trial_list, words)[1]])
     for name, score in fused.items():
         write_scores(out / name, Scores(trials.enrol, trials.trial, score))
     print(f"read {len(trials)} trials / fused {len(found)} scores of each / skipped 0")

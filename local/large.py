@@ -9,18 +9,42 @@ with the same figures. See docs/populations.md.
 
 import logging
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
-from local.options import Bootstrap, write_figures
+from local.options import Resamples, write_figures
 from steps.options import Asnorm, ScoringBackend
 from utils.cli import UserError, positive, progress
 from utils.commands import program
-from utils.options import AllowLoss, Jobs, OutFile, Seed
+from utils.options import AllowLoss, Jobs, OutFile
 from utils.tables import is_there
 
 WIDE = 1e-4  # bounds of the EER that are further apart are reported
 
 logger = logging.getLogger(__name__)
+
+
+class Compared(NamedTuple):
+    """Options that say what is compared."""
+
+    enrol: Annotated[
+        Literal["each", "mean"],
+        "Whether each utterance is enrolled, or the mean of a speaker's with their number",
+    ] = "each"
+    same_gender: Annotated[bool, "Compare speakers of one gender only"] = False
+
+
+class Counted(NamedTuple):
+    """Options that say how scores are counted."""
+
+    range: Annotated[
+        tuple[float, float] | None, "The range of the bins, in scores; left out: -1 1 for cosines, "
+        "and by a first pass for others", "LOW HIGH",
+    ] = None  # fmt: skip
+    bins: Annotated[int, "The number of bins of the histograms", "N", positive] = 1 << 16
+    groups: Annotated[
+        int, "The number of groups of speakers that intervals resample; groups are speakers where "
+        "there are no more", "N", positive,
+    ] = 32  # fmt: skip
 
 
 @program
@@ -30,22 +54,8 @@ def main(
     trial_xvectors: Annotated[Path, "The x-vectors of the trials"],
     trial_data: Annotated[Path, "The data directory of the trials"],
     out: OutFile, *, backend: ScoringBackend = "cosine_raw", asnorm: Asnorm = 0,
-    enrol: Annotated[
-        Literal["each", "mean"],
-        "Whether each utterance is enrolled, or the mean of a speaker's with their number",
-    ] = "each",
-    same_gender: Annotated[bool, "Compare speakers of one gender only"] = False,
-    range: Annotated[
-        tuple[float, float] | None, "The range of the bins, in scores; left out: -1 1 for cosines, "
-        "and by a first pass for others", "LOW HIGH",
-    ] = None,
-    first_pass: Annotated[bool, "Also find the range of cosines, by a first pass"] = False,
-    bins: Annotated[int, "The number of bins of the histograms", "N", positive] = 1 << 16,
-    groups: Annotated[
-        int, "The number of groups of speakers that intervals resample; groups are speakers where "
-        "there are no more", "N", positive,
-    ] = 32,
-    seed: Seed = 0, allow_loss: AllowLoss = 0, nj: Jobs = 1, bootstrap: Bootstrap = 0,
+    compared: Compared, counted: Counted, resamples: Resamples, allow_loss: AllowLoss = 0,
+    nj: Jobs = 1,
 ) -> None:  # fmt: skip
     from local.metrics.large import report
     from steps.populations import pairs
@@ -56,16 +66,16 @@ def main(
         raise UserError(
             f"--backend {backend}: centres whole sides, which are never in memory; give cosine_raw"
         )
-    places = pairs.Bins(*range, bins) if range else None
-    if places is None and backend == "cosine_raw" and not asnorm and not first_pass:
-        places = pairs.Bins(-1.0, 1.0, bins)
+    cosines = (-1.0, 1.0) if backend == "cosine_raw" and not asnorm else None
+    ends = counted.range or cosines
     plan = pairs.make_plan(
         *pairs.read_sides(
             (enrol_xvectors, enrol_data), (trial_xvectors, trial_data), scorer,
-            average=enrol == "mean", allow_loss=allow_loss,
+            average=compared.enrol == "mean", allow_loss=allow_loss,
         ),
-        scorer, bins=places, n_bins=bins, same_gender=same_gender, n_groups=groups, seed=seed,
-        about={"backend": backend, "asnorm": asnorm, "enrol": enrol},
+        scorer, bins=pairs.Bins(*ends, counted.bins) if ends else None, n_bins=counted.bins,
+        same_gender=compared.same_gender, n_groups=counted.groups, seed=resamples.seed,
+        about={"backend": backend, "asnorm": asnorm, "enrol": compared.enrol},
     )  # fmt: skip
     info, kept = plan.info, out.with_name(f"{out.name}.partial") if str(out) != "-" else None
     how = "; goes on from a killed run" if kept and is_there(kept) else ""
@@ -75,14 +85,14 @@ def main(
         f"{info['n_same_utterance']} of an utterance with itself{how}", flush=True,
     )  # fmt: skip
     total = pairs.count_pairs(plan, checkpoint=kept, nj=nj, wrap=progress("count", unit="cells"))
-    made: dict[str, Any] = report(total, n_bootstrap=bootstrap, seed=seed)
+    made: dict[str, Any] = report(total, **resamples.words)
     low, high = made["bounds"]["eer"]
     if high - low > WIDE:
-        ends = made["extremes"].values()
+        found = made["extremes"].values()
         logger.warning(
             "the EER is only known to be from %.5f to %.5f: the scores, from %.6g to %.6g, fall in "
-            "few bins; give a closer --range, or --first-pass",
-            low, high, min(least for least, _ in ends), max(most for _, most in ends),
+            "few bins; give a closer --range",
+            low, high, min(least for least, _ in found), max(most for _, most in found),
         )  # fmt: skip
     write_figures(str(out), made)
     if kept:

@@ -1,13 +1,13 @@
 #!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Make the material of the NIST study (Seo et al. 2025): segments of sessions, and trial sets."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from utils.cli import UserError, boolean, positive
 from utils.commands import commands
-from utils.datadir import load_data_dir, write_data_dir
+from utils.datadir import DataDir, load_data_dir, write_data_dir
 from utils.options import DataFolder, OutFolder
 from utils.tables import invert, read_map, write_map
 
@@ -15,12 +15,35 @@ SKIPPED = 60.0  # seconds at the beginning of a session of at least LONG
 LONG = 300.0
 
 
+def _sessions(data: DataDir, table: Path) -> dict[str, list[str]]:
+    """Utterances of each session; UserError for one without, or of several speakers."""
+    sessions = read_map(table)
+    if missing := [utt for utt in data.utt2spk if utt not in sessions]:
+        raise UserError(f"{table}: {missing[0]} has no session; add it")
+    utts = invert({utt: sessions[utt] for utt in data.utt2spk})
+    for name, own in utts.items():
+        if len({data.utt2spk[utt] for utt in own}) > 1:
+            raise UserError(f"{table}: session {name} has several speakers; split it")
+    return utts
+
+
+def _cut(files: Iterable[Any], detector: Any, seconds: Sequence[int]) -> Iterator[tuple[int, Any]]:
+    """Yield nominal seconds and samples of each segment of a session."""
+    import numpy as np
+
+    from local.protocols.studies import deal
+    from steps.audio import SAMPLE_RATE
+
+    wave, frame = np.concatenate([*files]), detector.frame / SAMPLE_RATE
+    begin = SKIPPED if len(wave) >= LONG * SAMPLE_RATE else 0.0
+    for one in deal(detector.detect(wave), frame, seconds, round(begin / frame)):
+        yield one.nominal, wave[one.start * detector.frame : one.stop * detector.frame]
+
+
 def _segments(
     data_dir: DataFolder,
     session_table: Annotated[Path, "The table of each utterance's session", "UTT2SESSION"],
-    out: OutFolder,
-    wav_dir: Annotated[Path, "The folder of the audio that is written"],
-    *,
+    out: OutFolder, wav_dir: Annotated[Path, "The folder of the audio that is written"], *,
     seconds: Annotated[
         tuple[int, ...], "The numbers of seconds of speech that segments hold, in turn", "N",
         positive,
@@ -39,38 +62,26 @@ def _segments(
     DATA is a data directory; UTT2SESSION says of which session each utterance is (of LibriSpeech:
     its chapter). The utterances of a session are put together in the order of their ids. OUT
     becomes a data directory of segments (WAV_DIR has their audio) with the tables utt2session and
-    utt2duration, which nist.sh takes: --sources OUT --sessions OUT/utt2session --durations
-    OUT/utt2duration.
+    utt2duration, which nist.sh takes (--sessions, --durations).
     """
     import numpy as np
 
-    from local.protocols.studies import deal, enough_sessions
-    from steps.audio import DETECTORS, SAMPLE_RATE, read_audio, write_wav
+    from local.protocols.studies import enough_sessions
+    from steps.audio import DETECTORS, read_audio, write_wav
 
-    detector = DETECTORS[vad]
     data = load_data_dir(data_dir, need=("wav.scp", "utt2spk"))
-    sessions = read_map(session_table)
-    if missing := [utt for utt in data.utt2spk if utt not in sessions]:
-        raise UserError(f"{session_table}: {missing[0]} has no session; add it")
-    utts = invert({utt: sessions[utt] for utt in data.utt2spk})
-    for name, own in utts.items():
-        if len({data.utt2spk[utt] for utt in own}) > 1:
-            raise UserError(f"{session_table}: session {name} has several speakers; split it")
+    utts = _sessions(data, session_table)
     spk_of = {name: data.utt2spk[own[0]] for name, own in utts.items()}
     kept, few = enough_sessions(spk_of, least_sessions)
     made: dict[str, tuple[str, str, str, str]] = {}
     for name in kept:
-        wave = np.concatenate([read_audio(utt, data.wav[utt]).samples for utt in utts[name]])
-        begin = SKIPPED if len(wave) >= LONG * SAMPLE_RATE else 0.0
-        frame = detector.frame / SAMPLE_RATE
-        found = deal(detector.detect(wave), frame, seconds, round(begin / frame))
-        for number, one in enumerate(found, start=1):
+        files = (read_audio(utt, data.wav[utt]).samples for utt in utts[name])
+        for number, (nominal, part) in enumerate(_cut(files, DETECTORS[vad], seconds), start=1):
             utt = f"{spk_of[name]}-{name}-{number:03}"
             path = (wav_dir / f"{utt}.wav").absolute()
             path.parent.mkdir(parents=True, exist_ok=True)
-            part = wave[one.start * detector.frame : one.stop * detector.frame]
             write_wav(path, np.clip(part, -1, 1))  # resampling overshoots full scale
-            made[utt] = (str(path), spk_of[name], name, str(one.nominal))
+            made[utt] = (str(path), spk_of[name], name, str(nominal))
     if not made:
         raise UserError(
             f"{data_dir}: no session of a speaker with {least_sessions} sessions holds "
@@ -80,10 +91,10 @@ def _segments(
     tables = {name: {utt: row[i] for utt, row in made.items()} for i, name in enumerate(names)}
     for name in names[2:]:
         write_map(out / name, tables.pop(name))
-    speakers = set(tables["utt2spk"].values())
-    if data.spk2gender:
-        tables["spk2gender"] = {who: data.spk2gender[who] for who in speakers}
-    write_data_dir(out, tables)
+    speakers, genders = set(tables["utt2spk"].values()), data.spk2gender
+    write_data_dir(
+        out, tables | ({"spk2gender": {who: genders[who] for who in speakers}} if genders else {})
+    )
     print(
         f"{out}: {len(made)} segments of {len(speakers)} speakers, {len(kept)} sessions; "
         f"{len(few)} speakers with fewer than {least_sessions} sessions are left out"

@@ -45,7 +45,7 @@ def write_report(found: "Results", out: Path, *, audio: bool, pdf: bool) -> None
     """Write all files of the report of one run."""
     from local.report.marks import beside_paper, is_white_box
     from local.report.page import markdown, page
-    from local.report.pictures import draw_all, draw_first, draw_utility
+    from local.report.pictures import Section, draw_all, draw_first, draw_utility
     from local.report.tables import verdict_lines
 
     folder = out / "figures"
@@ -55,17 +55,17 @@ def write_report(found: "Results", out: Path, *, audio: bool, pdf: bool) -> None
     figures = folder if pdf else None
     with ProcessPoolExecutor(2, get_context("fork")) as pool:  # nothing else of a recipe is left
         own = replace(found)  # without what `found` keeps while it is drawn
-        made = {n: pool.submit(draw_all, own, n, figures) for n in found.evaluators()}
+        made = [pool.submit(draw_all, own, name, figures) for name in found.evaluators()]
         first, utility = draw_first(found, figures), draw_utility(found, figures)
-        sections = {name: one.result() for name, one in made.items()}
+        parts = zip(*(one.result() for one in made), strict=True)
+        sections = [Section(of[0].title, [*chain(*(own.pictures for own in of))]) for of in parts]
     write_file(out / "RESULTS.md", markdown(found))
     said = "".join(f"{line}\n" for line in verdict_lines(found))
     if is_white_box(found.metrics):
         said += beside_paper("001", found.folder, out)
     write_file(out / "verdicts.txt", said)
     write_file(out / "report.html", page(found, first, sections, utility, with_audio=audio))
-    drawn = [utility, *chain.from_iterable(sections.values())]
-    n_pictures = len(first) + sum(len(section.pictures) for section in drawn)
+    n_pictures = len(first) + sum(len(section.pictures) for section in (utility, *sections))
     size = (out / "report.html").stat().st_size / 1e6
     print(
         f"{out}/report.html: {n_pictures} pictures, {len(found.missing)} missing results, "

@@ -43,8 +43,8 @@ def official_lists(data: DataDir, folder: Path, evaluation: str) -> listing.List
 
 
 def print_counts(*states: tuple[listing.Lists, Mapping[str, str]]) -> None:
-    """A small table of what is counted, with a column for each gender; several states of the lists:
-    before and after."""
+    """Print the sizes of lists, with a column for each gender; of several states of the lists, each
+    cell shows the sizes before and after."""
     found = [{g: listing.count_lists(lists, g, spk) for g in lists.trials} for lists, spk in states]
     for name in next(iter(found[0].values())):
         cells = (f"{g} {' -> '.join(str(one[g][name]) for one in found):<15}" for g in found[0])

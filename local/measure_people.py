@@ -7,15 +7,14 @@ fractions; the cards inference, named and groups of docs/metrics explain every k
 """
 
 from collections.abc import Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
-from local.options import Bootstrap, Figures, write_figures
+from local.options import Figures, Lists, Resamples, write_figures
 from utils.cli import UserError
 from utils.commands import commands
 from utils.datadir import check_apart, load_data_dir
-from utils.options import AllowSelf, Seed
+from utils.options import AllowSelf
 
 Vectors = Annotated[Path, "x-vectors of recordings", "XVECTORS"]
 Folder = Annotated[Path, "The data directory of these recordings", "DATA"]
@@ -50,7 +49,7 @@ def _inference(
     attribute: Annotated[
         Sequence[str], "Another attribute, of tables spk2<NAME>; may be given again", "NAME"
     ] = (),
-    bootstrap: Bootstrap = 0, seed: Seed = 0,
+    resamples: Resamples,
 ) -> None:  # fmt: skip
     """How well sex and age band are inferred from recordings of people who are not in XVECTORS.
 
@@ -62,7 +61,7 @@ def _inference(
     attacked, data = _read_side(trials)
     check_apart(set(train.spk2utt), data_dir, set(attacked.spk2utt), data[0].path)
     known, sought = attributes([learnt], attribute), attributes(data, attribute)
-    write_figures(out, inference(train, attacked, known, sought, n_bootstrap=bootstrap, seed=seed))
+    write_figures(out, inference(train, attacked, known, sought, **resamples.words))
 
 
 def _crowd(
@@ -71,7 +70,7 @@ def _crowd(
         Sequence[tuple[Path, Path]], "Recordings of people who are candidates only; may be given "
         "again", "XVECTORS DATA",
     ] = (),
-    bootstrap: Bootstrap = 0, seed: Seed = 0,
+    resamples: Resamples,
 ) -> None:  # fmt: skip
     """How surely recordings lead to their person among ever more candidates.
 
@@ -87,7 +86,7 @@ def _crowd(
         if len(sexes) == 1 and own.spk2gender:
             side = side.only([who for who in side.spk2utt if own.spk2gender[who] in sexes])
         sides.append((pair[1], side))
-    write_figures(out, crowd(sides, attacked, n_bootstrap=bootstrap, seed=seed))
+    write_figures(out, crowd(sides, attacked, **resamples.words))
 
 
 def _groups(
@@ -100,38 +99,26 @@ def _groups(
         Sequence[tuple[str, str, str]], "An attacker, the run of a random system, and the scores "
         "of a list; given again for each", "ATTACKER RUN SCORES",
     ],
-    allow_self: AllowSelf = False, bootstrap: Bootstrap = 0, seed: Seed = 0,
+    allow_self: AllowSelf = False, resamples: Resamples,
 ) -> None:  # fmt: skip
     """Which group of people the strongest attacker finds best, and by how much."""
-    import numpy as np
-
     from local.metrics.people import attributes, groups
     from local.metrics.verification import find_speakers
-    from utils import trials as pairs
 
-    data = [load_data_dir(path, need=("utt2spk",)) for _, path in listed]
-    lists = [pairs.read_trials(path) for path, _ in listed]
-    for (trial_list, _), one in zip(listed, lists, strict=True):
-        pairs.check_not_itself(trial_list, one, allowed=allow_self)
-    enrol, trial = ([*chain.from_iterable(getattr(one, side) for one in lists)]
-                    for side in ("enrol", "trial"))  # fmt: skip
-    whole = pairs.Trials(enrol, trial, np.concatenate([one.target for one in lists]))
-    paths = {"trials_path": " + ".join(str(path) for path, _ in listed)}
-    pairs.check_pairs_once(paths["trials_path"], whole, "listed")
-    files: dict[str, dict[str, dict[Path, Any]]] = {}
+    lists, folders = zip(*listed, strict=True)
+    data = [load_data_dir(path, need=("utt2spk",)) for path in folders]
+    runs: dict[tuple[str, str], list[Path]] = {}
     for attacker, run, path in scores:
-        files.setdefault(attacker, {}).setdefault(run, {})[Path(path)] = pairs.read_scores(path)
-    every = [
-        [pairs.join_scores(
-            whole, pairs.merge_scores(own), **paths, scores_path=" + ".join(map(str, own))
-         ) for own in runs.values()]
-        for runs in files.values()
-    ]  # fmt: skip
+        runs.setdefault((attacker, run), []).append(Path(path))
+    whole, *each = Lists("kaldi", allow_self).read(lists, *runs.values())
+    every: dict[str, list[Any]] = {}
+    for (attacker, _), score in zip(runs, each, strict=True):
+        every.setdefault(attacker, []).append(score)
     utt2spk = {utt: who for one in data for utt, who in one.utt2spk.items()}
-    speakers = find_speakers(whole, utt2spk, **paths, utt2spk_path="utt2spk")
-    write_figures(out, groups(
-        whole, every, speakers, attributes(data), n_bootstrap=bootstrap, seed=seed
-    ))  # fmt: skip
+    paths = {"trials_path": " + ".join(map(str, lists)), "utt2spk_path": "utt2spk"}
+    speakers = find_speakers(whole, utt2spk, **paths)
+    found = groups(whole, [*every.values()], speakers, attributes(data), **resamples.words)
+    write_figures(out, found)
 
 
 main = commands(_inference, _crowd, _groups)

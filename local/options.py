@@ -5,18 +5,32 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from utils.cli import COMMON, UserError, natural
+from utils.options import AllowSelf, Seed, TrialFormat
 from utils.tables import StrPath, write_file
 
 # ---- What several programs of the assessment are asked.
 
 Figures = Annotated[str, "The JSON file that is written, or - for standard output", "OUT"]
-Bootstrap = Annotated[
-    int, "The number of times that the speakers are resampled, for 95 % intervals; 0: none", "N",
-    natural, COMMON,
-]  # fmt: skip
+
+
+class Resamples(NamedTuple):
+    """Options of intervals over speakers."""
+
+    bootstrap: Annotated[
+        int, "The number of times that the speakers are resampled, for 95 % intervals; 0: none",
+        "N", natural, COMMON,
+    ] = 0  # fmt: skip
+    seed: Seed = 0
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """Keywords of the functions of local/metrics."""
+        return {"n_bootstrap": self.bootstrap, "seed": self.seed}
+
+
 AnotherDraw = Annotated[
     Sequence[Path], "Scores of these trials in a further run of a random system, for the mean of "
     "all runs; may be given again", "SCORES",
@@ -36,30 +50,43 @@ Labelled = Annotated[
 # ---- Trials and their scores, in the formats of --format.
 
 
-def read_scored(
-    kind: str,
-    trials_path: Path,
-    *scores_paths: Path,
-    more: Sequence[Path] = (),
-    allow_self: bool | None = False,
-) -> tuple[Any, ...]:
-    """Trials, and the score of each, (n_trials,), in each score file or in `more`; UserError names
-    the first line at fault. kind: of `utils.trials`, or `auto`, which says what it found.
-    allow_self: take trials of a recording against itself, with a warning (None: without one)."""
-    from utils.trials import check_not_itself, join_scores, merge_scores
+Files = Path | Sequence[Path]
 
-    trials = _read(trials_path, kind, "trials")
-    if allow_self is not None:
-        check_not_itself(trials_path, trials, allowed=allow_self)
-    return trials, *(
-        join_scores(
-            trials,
-            merge_scores({name: _read(name, kind, "scores") for name in (path, *more)}),
-            trials_path=trials_path,
-            scores_path=" + ".join(map(str, (path, *more))),
-        )
-        for path in scores_paths
-    )
+
+class Lists(NamedTuple):
+    """Options of trial lists. allow_self None takes trials of a recording against itself without a
+    warning."""
+
+    format: TrialFormat = "auto"
+    allow_self: AllowSelf | None = False
+
+    def read(self, lists: Files, *scores: Files) -> Any:
+        """Trials of a list or of several together, and the score of each, (n_trials,), in each of
+        `scores`; UserError names the first line at fault, or the kind of trials that is missing."""
+        from utils.trials import check_not_itself, join_scores, merge
+
+        parts = {path: _read(path, self.format, "trials") for path in _each(lists)}
+        if (allowed := self.allow_self) is not None:
+            for path, own in parts.items():
+                check_not_itself(path, own, allowed=allowed)
+        trials, named = merge(parts), " + ".join(map(str, parts))
+        found = [
+            join_scores(
+                trials,
+                merge({path: _read(path, self.format, "scores") for path in _each(own)}),
+                trials_path=named,
+                scores_path=" + ".join(map(str, _each(own))),
+            )
+            for own in scores
+        ]
+        for value, label in ((True, "target"), (False, "nontarget")):
+            if not (trials.target == value).any():
+                raise UserError(f"{named}:1: no {label} trial; both kinds are needed")
+        return trials, *found
+
+
+def _each(files: Files) -> Sequence[Path]:
+    return [files] if isinstance(files, Path) else files
 
 
 def _read(path: Path, kind: str, what: str) -> Any:

@@ -22,7 +22,8 @@ With --check the exit status is 1 when a page is not what its data say.
 
 With --latex the pages stay, and every table of theirs, marked or not, such as those of
 exp/report/RESULTS.md, becomes OUT/<page>_<heading>.tex, with a number where there are several under
-one heading: a `table*` that needs the package booktabs, with the heading as its caption.
+one heading: a `table*` that needs the packages booktabs and graphicx, with the heading as its
+caption.
 """
 
 import re
@@ -45,7 +46,8 @@ def write_latex(page: Path, out: Path) -> None:
         raise UserError(f"{page}: has no table")
     known: Counter[str] = Counter()
     for heading, rows in tables:
-        name = re.sub(r"\W+", "_", f"{page.stem}_{heading}").strip("_")
+        named = re.split("[:(]", heading)[0]
+        name = re.sub("[^A-Za-z0-9]+", "_", f"{page.stem}_{named}").strip("_")
         known[name] += 1
         number = f"_{known[name]}" if known[name] > 1 else ""
         write_file(out / f"{name}{number}.tex", latex(heading, rows))

@@ -72,14 +72,10 @@ def main(
         check_unseen(learnt_from or [], model, not_speakers_of)
     anonymiser = load_anonymiser(conf, Draws(seed, draw), resources, level=level)
     data = load_data_dir(data_dir)
-    whole = whole_set(data_dir)
-    name = whole.name if dataset is None else dataset
+    name = whole_set(data_dir).name if dataset is None else dataset
     if [name] != name.split():
         raise UserError(f"--dataset {name!r}: a name without blanks is needed")
-    order: list[str] = []
-    if anonymiser.level == "position":
-        order = list(load_data_dir(whole).wav)
-    keys = make_keys(anonymiser.level, data.utt2spk, name, order)
+    keys = make_keys(anonymiser.level, data.utt2spk, name)
     speakers = read_sources(data, resources)
     sources = {utt: speakers[spk] for utt, spk in data.utt2spk.items()}
 

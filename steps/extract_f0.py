@@ -6,14 +6,11 @@ DATA needs wav.scp and utt2spk. OUT gets f0.{ark,scp}: vectors (T,) of F0 in Hz,
 utterances were lost, skipped.txt (<utterance> <reason>).
 """
 
-from steps.options import F0Ceiling, F0Floor, f0_limits, measure
+from steps.options import measure
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, OutFolder
 
 
 @program
-def main(
-    data: DataFolder, out: OutFolder, *, f0_floor: F0Floor = 60.0, f0_ceiling: F0Ceiling = 400.0,
-    allow_loss: AllowLoss = 0,
-) -> None:  # fmt: skip
-    measure("f0", data, out, allow_loss, f0_limits(f0_floor, f0_ceiling))
+def main(data: DataFolder, out: OutFolder, *, allow_loss: AllowLoss = 0) -> None:
+    measure("f0", data, out, allow_loss)

@@ -7,14 +7,11 @@ in dB (D4C, one band), 40 values of the coded envelope (CheapTrick); and, where 
 skipped.txt (<utterance> <reason>). steps/make_voice_pool.py makes target voices of them.
 """
 
-from steps.options import F0Ceiling, F0Floor, f0_limits, measure
+from steps.options import measure
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, OutFolder
 
 
 @program
-def main(
-    data: DataFolder, out: OutFolder, *, f0_floor: F0Floor = 60.0, f0_ceiling: F0Ceiling = 400.0,
-    allow_loss: AllowLoss = 0,
-) -> None:  # fmt: skip
-    measure("world", data, out, allow_loss, f0_limits(f0_floor, f0_ceiling))
+def main(data: DataFolder, out: OutFolder, *, allow_loss: AllowLoss = 0) -> None:
+    measure("world", data, out, allow_loss)

@@ -11,8 +11,6 @@ x-vector of its own, <utterance>-c0000, <utterance>-c0001, ...; OUT/utt2spk give
 This stands in for sessions when a back end is trained on speakers of one or few utterances.
 """
 
-import logging
-
 from steps.options import ChunkSeconds, Device, Encoder
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, OutFolder
@@ -28,7 +26,6 @@ def main(
     from utils.cli import keep_freed_memory, progress
     from utils.datadir import load_data_dir
 
-    logging.getLogger("speechbrain").setLevel(logging.WARNING)
     keep_freed_memory()
     data = load_data_dir(data_dir)
 

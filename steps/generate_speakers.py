@@ -41,7 +41,7 @@ def main(
     draws, sources = Draws(seed, draw), read_sources(data, resources)
     source = settings.load(conf, draws, resources, pool, pool_data)
     name = whole_set(data_dir).name if dataset is None else dataset
-    keys = make_keys(settings.level, data.utt2spk, name, [])
+    keys = make_keys(settings.level, data.utt2spk, name)
     vectors, rows, n_made = generate_speakers(source, settings, keys, data.utt2spk, sources, draws)
     write_archive(out / "xvector", vectors)
     write_pseudo(out / "pseudo.tsv", rows)

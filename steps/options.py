@@ -1,6 +1,5 @@
 """Options that programs share; heavy imports stand in the functions, so that --help is quick."""
 
-import logging
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -9,7 +8,6 @@ from typing import Annotated, Any, Literal, TypeVar
 from utils.cli import (
     COMMON,
     BadValue,
-    UserError,
     keep_freed_memory,
     natural,
     positive,
@@ -36,16 +34,14 @@ Settings = Annotated[Path, "The YAML file of settings", "CONF"]
 Xvectors = Annotated[Path, "The folder of x-vectors", "XVECTORS"]
 Encoder = Annotated[str, "The encoder (see above)", "ENCODER"]
 Device = Annotated[Literal["cpu", "cuda"], "The device that computes what a GPU can", COMMON]
-F0Floor = Annotated[float, "The lowest F0 that is looked for, in Hz", "HZ"]
-F0Ceiling = Annotated[float, "The highest F0 that is looked for, in Hz", "HZ"]
 Steps = Annotated[
     int | None, "The number of training steps, instead of what CONF says", "N", positive
 ]
 ScoringBackend = Annotated[
     str,
-    "The back end that scores: cosine (centred), cosine_scaled, cosine_raw, distance, rho1 or rho2 "
-    "(of timing), or a folder of train_backend.py",
-    "cosine|cosine_scaled|cosine_raw|distance|rho1|rho2|DIR",
+    "The back end that scores: cosine (centred), cosine_scaled, cosine_raw, distance, or a folder "
+    "of train_backend.py",
+    "cosine|cosine_scaled|cosine_raw|distance|DIR",
 ]
 ChunkSeconds = Annotated[
     float | None, "The length of the pieces that utterances are cut into (see above), in seconds",
@@ -111,19 +107,6 @@ Sources = Annotated[
 ]
 
 
-def f0_limits(floor: float, ceiling: float) -> tuple[float, float]:
-    """--f0-floor and --f0-ceiling, in Hz. UserError unless 50 <= floor and 2 floor <= ceiling <=
-    600: no pitch can be found between other limits."""
-    from steps.synthesis.f0 import HIGHEST_HZ, LOWEST_HZ
-
-    if not LOWEST_HZ <= floor <= ceiling / 2 <= HIGHEST_HZ / 2:
-        raise UserError(
-            f"--f0-floor, --f0-ceiling: {floor:g} to {ceiling:g} Hz; F0 is looked for within "
-            f"{LOWEST_HZ:g} ... {HIGHEST_HZ:g} Hz, in a range of an octave or more"
-        )
-    return floor, ceiling
-
-
 def begin_training(
     kind: type[T], conf: Path, steps: int | None, data_dir: Path, not_speakers_of: Sequence[Path],
     *, change: Callable[[T], T] = lambda config: config,
@@ -132,7 +115,6 @@ def begin_training(
     data hold a tested speaker."""
     from steps.training.settings import read_config, with_steps
 
-    logging.getLogger("speechbrain").setLevel(logging.WARNING)
     keep_freed_memory()
     config = change(read_config(kind, conf))
     if steps is not None:
@@ -148,16 +130,34 @@ MEASURES = {  # archive -> what makes it of a wave, and the names of its parts i
 }
 
 
-def measure(name: str, data: Path, out: Path, allow_loss: int, *given: Any) -> None:
-    """Write a measure of every wave of a set to <out>/<name>.scp; given: its further arguments."""
-    from steps.synthesis.world import measure_all
+def measure(name: str, data: Path, out: Path, allow_loss: int) -> None:
+    """Write a measure of each wave of a set, float32, to <out>/<name>.{ark,scp}, one at a time.
+
+    Utterances that cannot be read or measured go to skipped.txt beside it. LossError beyond
+    `allow_loss`; then, as after every error, there is no archive.
+    """
+    from steps.audio import Losses, read_audio
+    from utils.archives import ArchiveWriter
     from utils.registry import load
 
-    target, parts = MEASURES[name]
-    make, wav = load(target), load_data_dir(data).wav
+    target, things = MEASURES[name]
+    wav, make = load_data_dir(data).wav, load(target)
+    out.mkdir(parents=True, exist_ok=True)
+    (out / f"{name}.scp").unlink(missing_ok=True)
+
+    def read(utt: str) -> tuple[bool, Any]:
+        audio = read_audio(utt, wav[utt])
+        return audio.rate != audio.file_rate, make(audio.samples)
+
+    losses, n_frames, n_resampled = Losses(), 0, 0
+    with ArchiveWriter(out / name) as writer:
+        for utt, (resampled, measured) in losses.each(progress(f"extract_{name}")(wav), read):
+            writer.write(utt, measured)
+            n_frames += len(measured)
+            n_resampled += resampled
+        losses.finish(out, len(wav), allow_loss)
+    how = f" ({n_resampled} resampled to 16 kHz)" if n_resampled else ""
     print(
-        measure_all(
-            wav, lambda wave: make(wave, *given), out / name, allow_loss, parts,
-            progress(f"extract_{name}"),
-        )
-    )  # fmt: skip
+        f"read {len(wav)} utterances{how} / written {len(wav) - len(losses.skipped)} "
+        f"{things.format(n_frames)} / skipped {len(losses.skipped)}"
+    )

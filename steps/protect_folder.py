@@ -23,7 +23,6 @@ Exit status 3: some files could not be protected; they are named, also in OUT.fa
 OUT, and the others are done.
 """
 
-import logging
 import os
 import shlex
 import sys
@@ -43,7 +42,6 @@ from utils.cli import (
     MMAP_THRESHOLD,
     LossError,
     UserError,
-    clock_time,
     positive,
     progress,
     tell_allocator,
@@ -75,6 +73,8 @@ def _name_one(source: Path, out: Path | None) -> Path:
     from steps.standalone import account, job
     from utils.audiofile import audio_format
 
+    if audio_format(source) is None:
+        raise UserError(f"{source}: its name does not end as an audio file's, such as .wav or .mp3")
     made = job.made_name(Path(source.name))
     out = out or source.with_name(f"{source.stem}.protected{made.suffix}")
     if out.is_dir():
@@ -212,7 +212,6 @@ class _Run(SimpleNamespace):
         from steps.standalone.people import in_words
 
         jobs = job.Jobs(min(self.nj or len(os.sched_getaffinity(0)), len(self.audio)))
-        logging.getLogger("speechbrain").setLevel(logging.WARNING)
         own = {path: self.said[path] for path in self.audio}
         found, place = dict[Path, Any](), job.plain(str(self.asked.place))
         for path, scene in scenes.find_turns(self.asked, jobs, self.base, own):
@@ -381,11 +380,9 @@ class _Run(SimpleNamespace):
         cores = len(os.sched_getaffinity(0))
         nj = min(self.nj or cores, len(files) or 1)
         jobs = job.Jobs(min(nj, cores) if self.launcher else nj)
-        seconds, longest = protection.estimate(jobs, [self.base / path for path in files])
-        takes = self.loaded.rate * max(seconds / nj, longest)
-        lasts = f"about {clock_time(takes)} on cores like ours" if takes else "unknown time"
-        how = f"{len(files)} files, {nj} at a time: {lasts}"
-        _say(f"{self.source}: {clock_time(seconds)} of audio in {how}")
+        whole_files = [self.base / path for path in files]
+        seconds, lasts = protection.foretell(jobs, whole_files, nj, self.loaded.rate)
+        _say(f"{self.source}: {lasts}")
         if self.launcher:
             return self.launch(nj)
         self.journal.begin(self.drawn.get(path, path) for path in files)
@@ -412,6 +409,8 @@ class _Run(SimpleNamespace):
         if stopped:
             left = "its shards were stopped too; the same command goes on"
             sys.exit(tell_stopped("protect_folder.py", stopped, left))
+        if not parts_of(self.journal.path):
+            raise UserError(f"{self.launcher}: none of its jobs began (see above, and {logs})")
         self.journal.take_parts()
         self.read_turns()  # which the shards may have found
         self.mark()

@@ -12,7 +12,7 @@ cosine_raw: of the vectors as they are. cosine_scaled: cosine of values that are
 their side first (content, energy). distance: minus the absolute difference of these (level). A
 folder of steps/train_backend.py: log-likelihood ratio of the PLDA (natural logarithm, not
 calibrated), knowing how many utterances each speaker enrolled; of one with the cohort alone:
-cosine. rho1, rho2: of mean durations of phones (docs/channels.md).
+cosine.
 
 --enrolled N adds OUT_enrolled_<N>: scores of speakers who enrolled N of their utterances, drawn by
 the speaker's name, or all where they have fewer.

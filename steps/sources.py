@@ -26,7 +26,6 @@ from utils.tables import StrPath
 #     spk       a speaker keeps one within a data set, and has another in another set (permanent)
 #     perm      a speaker keeps one in all sets, enrolment and trials alike
 #     const     one for everything (constant)
-#     position  the i-th utterance of every set the same; only to repeat the challenge of 2024
 
 LEVELS = ("utt", "spk", "perm", "const")
 
@@ -57,19 +56,12 @@ class VoiceKey:
         return ("group", *self.group)
 
 
-def make_keys(
-    level: str, utt2spk: Mapping[str, str], dataset: str, order: Sequence[str]
-) -> dict[str, VoiceKey]:
-    """Make the key of each utterance. `order`: all of the data set, for `position` only.
+def make_keys(level: str, utt2spk: Mapping[str, str], dataset: str) -> dict[str, VoiceKey]:
+    """Make the key of each utterance.
 
-    >>> {utt: str(key) for utt, key in make_keys("spk", {"a-1": "a"}, "test", ["a-1"]).items()}
+    >>> {utt: str(key) for utt, key in make_keys("spk", {"a-1": "a"}, "test").items()}
     {'a-1': 'spk|test|a'}
     """
-    if level == "position":
-        places = {utt: str(place) for place, utt in enumerate(order)}
-        return {
-            utt: VoiceKey(level, (places[utt],), (dataset, spk)) for utt, spk in utt2spk.items()
-        }
     keys: dict[str, VoiceKey] = {}
     for utt, spk in utt2spk.items():
         names = {"utt": (dataset, utt), "spk": (dataset, spk), "perm": (spk,), "const": ()}[level]

@@ -175,6 +175,7 @@ def _as_a_program(words: Sequence[str], out: IO[str], err: IO[str]) -> Iterator[
         os.dup2(out.fileno(), 1), os.dup2(err.fileno(), 2)
         sys.argv, sys.stdout, sys.stderr, root.handlers = list(words), out, err, []
         with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # such as of a fork beside threads
             warnings.showwarning = lambda *told: err.write(warnings.formatwarning(*told[:4]))
             yield
     finally:

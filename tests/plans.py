@@ -23,7 +23,7 @@ CASES = yaml.safe_load((HERE / "plans.yaml").read_text())
 PEOPLE = {"train": "a b", "voices": "v", "e_enrolls": "t", "e_trials_f": "t", "e_trials_m": "u",
           "e_trials_mixed": "t"}  # fmt: skip
 OWN = {  # systems
-    "b2_lasting": "anonymiser: mcadams\ncompat: vpc22\nlevel: spk\n",
+    "b2_lasting": "anonymiser: mcadams\nalpha_range: [0.5, 0.9]\nlevel: perm\n",
     **{f"{of}_{level}": (TEMPLATE / f"conf/systems/{of}.yaml").read_text()
        .replace(": spk", f": {level}") for of, level in (("b1", "utt"), ("knnvc", "const"))},
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""How a function refuses what it cannot use: by one clear line."""
+"""How programs end: well, or with one clear line about what they cannot use."""
 
 from collections.abc import Callable
 
@@ -26,3 +26,8 @@ def refuses_words(
 ) -> str:
     """The same of a program and the words of a command line."""
     return refuses(message, program, [str(word) for word in words], kind=kind)
+
+
+def accepts(program: Callable[[list[str]], int], *words: object) -> None:
+    """Run a program with the words of a command line, which must end well."""
+    assert program([str(word) for word in words]) == 0

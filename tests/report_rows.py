@@ -103,11 +103,10 @@ def metrics_csv(text: str) -> str:
 
 def page_of(results: Results, *, with_audio: bool = False) -> str:
     """The page without pictures."""
-    sections: dict[str, list[Section]] = {name: [] for name in results.evaluators()}
-    return pages.page(results, [], sections, Section("Utility", []), with_audio=with_audio)
+    return pages.page(results, [], [], Section("Utility", []), with_audio=with_audio)
 
 
 def words(text: str) -> str:
     """The visible text of a page, roughly."""
-    text = re.sub(r"<(script|style).*?</\1>", " ", text, flags=re.DOTALL)
+    text = re.sub(r"<(script|style).*?</\1>", " ", text.replace("<wbr>", ""), flags=re.DOTALL)
     return html.unescape(" ".join(re.sub(r"<[^>]+>", " ", text).split()))

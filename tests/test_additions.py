@@ -45,7 +45,7 @@ from steps.training.loop import descend
 from steps.training.settings import read_config
 from tests.corpus_trees import ROOT, write_audio
 from tests.recipes import run_words
-from tests.refusals import refuses
+from tests.refusals import accepts, refuses
 from tests.scored import write_lists
 from tests.test_house import check_links
 from tests.world import run_of
@@ -250,7 +250,7 @@ def test_a_back_end_is_a_class_and_a_line(tmp_path, monkeypatch):
     write_map(tmp_path / "num_utts.ark", {"a": 1})
     (tmp_path / "trials").write_text("a u target\n")
     words = [tmp_path, tmp_path, tmp_path / "trials", tmp_path / "scores"]
-    assert score_trials.main(["--backend", "toy", *map(str, words)]) == 0
+    accepts(score_trials.main, "--backend", "toy", *words)
     assert (tmp_path / "scores").read_text() == "a u 5.0\n"
 
 
@@ -259,7 +259,7 @@ def test_a_recogniser_is_a_class_and_a_line(tmp_path, monkeypatch, make_data_dir
     monkeypatch.setitem(recognisers.RECOGNISERS, "toy:<word>", kind)
     assert find_recogniser("toy:so") == (kind, "")
     data, out = make_data_dir(tmp_path / "data"), tmp_path / "out"
-    assert decode.main(["toy:so", str(data), str(out)]) == 0
+    accepts(decode.main, "toy:so", data, out)
     assert set(read_map(out / "text").values()) == {"so"}
     refuses(
         "toy:so: takes no --language",
@@ -273,7 +273,7 @@ def test_a_recogniser_of_emotions_is_a_function_and_a_line(tmp_path, monkeypatch
     monkeypatch.setitem(RECOGNISERS, "toy", kind)
     assert find_emotions("toy") == kind
     data, out = make_data_dir(tmp_path / "data"), tmp_path / "out"
-    assert recognise_emotion.main(["toy", str(data), str(out)]) == 0
+    accepts(recognise_emotion.main, "toy", data, out)
     assert set(read_map(out / "emotions").values()) == {"glad"}
 
 
@@ -288,7 +288,7 @@ def test_a_metric_is_a_function_and_a_line(tmp_path, monkeypatch):
     speakers = tmp_path / "utt2spk"
     speakers.write_text("".join(f"t{i} s{i % 9}\n" for i in range(60)))
     words = ["--utt2spk", speakers, "--bootstrap", 5, *lists, tmp_path / "out.json"]
-    assert compute_metrics.main(["verification", *map(str, words)]) == 0
+    accepts(compute_metrics.main, "verification", *words)
     made = json.loads((tmp_path / "out.json").read_text())
     assert made["half_eer"] == made["eer"] / 2 > 0
     assert len(made["intervals"]["half_eer"]) == 2

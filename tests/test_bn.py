@@ -51,7 +51,7 @@ from steps.synthesis.voices import PACKED, VoicePool, write_packed
 from steps.synthesis.world import WorldFrames, analyse
 from steps.train_synthesiser import main as train_program
 from steps.training.settings import read_config
-from tests.refusals import refuses
+from tests.refusals import accepts, refuses
 from tests.world import RATE, assert_same_network, audio_of, voice
 from utils.settings import parse_settings, read_settings, to_plain, write_settings
 
@@ -521,7 +521,7 @@ def exported(trained: Path, pool: Path, tmp_path: Path) -> Path:
         "generator: {name: random, averaged: 1}\nlevel: spk\ngender: any\nf0: quantised\n"
     )
     told = ["--voices", 12, "--averaged", 2, conf, trained, whole, tmp_path / "model"]
-    assert export_system([str(word) for word in told]) == 0
+    accepts(export_system, *told)
     return tmp_path / "model"
 
 
@@ -543,7 +543,7 @@ def test_a_system_that_is_handed_on_holds_nobody_and_protects(exported, pool, tr
     (tmp_path / "in").mkdir()
     soundfile.write(tmp_path / "in/a.wav", wave, RATE)
     words = ["--system", exported, "--key", "a key of sixteen", tmp_path / "in", tmp_path / "out"]
-    assert protect_folder([str(word) for word in words]) == 0
+    accepts(protect_folder, *words)
     assert len(soundfile.read(tmp_path / "out/a.wav")[0]) == len(wave)
 
 
@@ -602,8 +602,7 @@ def test_pseudo_speakers_of_a_generator_have_the_pitch_of_voices_like_theirs(
 
     def export(out: Path) -> VoicePool:
         given = ["--voices", 30, "--generator", generator, exported / "system.yaml"]
-        words = [*given, synthesiser, people.folder, out]
-        assert export_system([str(word) for word in words]) == 0
+        accepts(export_system, *given, synthesiser, people.folder, out)
         return VoicePool.load(out / "pool")
 
     made = export(tmp_path / "out")
@@ -638,7 +637,7 @@ def test_a_recipe_runs_a_model_as_it_is_but_not_on_its_training_speakers(
         anonymise,
         [str(word) for word in ("--not-speakers-of", seen, *words)],
     )
-    assert anonymise([str(word) for word in ("--not-speakers-of", data, *words)]) == 0
+    accepts(anonymise, "--not-speakers-of", data, *words)
     settings = json.loads((tmp_path / "out/conf.json").read_text())["system"]
     assert (settings["f0"], settings["gender"]) == ("quantised", "any")
     conf.write_text("anonymiser: model\nmodel: model\nlevel: utt\nf0: none\n")
@@ -666,21 +665,20 @@ def test_the_length_follows_rate_and_pauses(
     words = ["--system", exported, "--key", "a key of sixteen", tmp_path / "in"]
     made = []
     for out in ("out", "again"):
-        assert protect_folder([str(word) for word in (*words, tmp_path / out)]) == 0
+        accepts(protect_folder, *words, tmp_path / out)
         made.append(soundfile.read(tmp_path / out / "a.wav")[0])
     assert (made[0] == made[1]).all()
     assert 0.05 < abs(len(made[0]) / len(wave) - 1) < 0.6
     assert np.abs(made[0]).max() == pytest.approx(0.95, abs=1e-3)  # at nobody's level
     soundfile.write(tmp_path / "in/a.wav", np.stack([wave, wave[::-1]], axis=1), RATE)
     words = ["--channels", "each", *words, tmp_path / "two"]
-    assert protect_folder([str(word) for word in words]) == 0
+    accepts(protect_folder, *words)
     both = soundfile.read(tmp_path / "two/a.wav")[0]
     assert both.shape[1] == 2 and all(channel.any() for channel in both.T)
     data, conf = make_data_dir(tmp_path / "data", {"ann": 2}, seconds=1.0), tmp_path / "s.yaml"
     (data / "utt2dur").write_text(re.sub(" .*", " 1.0", (data / "utt2spk").read_text()))
     conf.write_text("anonymiser: model\nmodel: model\nf0: none\n")
-    given = ["--model", exported, conf, data, tmp_path / "paced", tmp_path / "wav"]
-    assert anonymise([str(word) for word in given]) == 0
+    accepts(anonymise, "--model", exported, conf, data, tmp_path / "paced", tmp_path / "wav")
     for line in (tmp_path / "paced/utt2dur").read_text().splitlines():
         utt, seconds = line.split()
         length = len(soundfile.read(tmp_path / f"wav/{utt}.wav")[0]) / RATE

@@ -22,7 +22,7 @@ from steps.generators.training import (
 )
 from steps.sources import VoiceKey
 from tests.refusals import refuses
-from tests.world import run_of
+from tests.world import around, run_of
 from utils.settings import list_settings
 
 NETWORK = {"identity": 64, "width": 48}
@@ -34,10 +34,7 @@ def people(n: int = 40, each: int = 4, d: int = 24, common: float = 6.0) -> Trai
     rng = np.random.default_rng(1)
     widths = np.r_[2.0 / np.arange(1, d - 1), 0, 0]
     voices = common / np.sqrt(d) + widths * rng.standard_normal((n, d))
-    vectors = voices[:, None] + 0.2 * (widths > 0) * rng.standard_normal((n, each, d))
-    flat = vectors.reshape(-1, d).astype(np.float32)
-    names = tuple(f"s{place:02d}" for place in range(n))
-    return TrainingVectors(names, flat, np.repeat(np.arange(n), each))
+    return around(voices, each, rng, 0.2 * (widths > 0))
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from local import compute_metrics, fuse_scores
 from local.metrics.leakage import embeddings
 from local.metrics.legal import make_side
 from local.metrics.verification import fuse, normalise
-from steps import extract_channel, score_pairs, score_trials, train_backend
+from steps import extract_channel, score_trials, train_backend
 from steps.asr.engines import Phones
 from steps.channels import recognised
 from steps.channels.recognised import (
@@ -23,7 +23,6 @@ from steps.channels.recognised import (
     away,
     count_parts,
     cut_phones,
-    durations,
     parts_of_phones,
     parts_of_text,
     read_phones,
@@ -33,11 +32,10 @@ from steps.channels.recognised import extract_channel as extract
 from steps.emotion.functionals import ENERGY, MELODY, functionals
 from steps.speaker.backends import CentredCosine, TfidfBackend, learn_idf
 from tests.recipes import copy_world, run_recipe
-from tests.refusals import refuses
+from tests.refusals import accepts, refuses
 from tests.scored import compute, trials_of
-from utils.archives import read_vectors, write_archive
+from utils.archives import read_vectors
 from utils.tables import write_map
-from utils.trials import read_scores
 
 
 def test_counts_by_hand() -> None:
@@ -83,11 +81,10 @@ def folder(tmp_path: Path) -> Path:
 def test_words_from_text_to_scores(folder: Path) -> None:
     """Who says the same has 1; an utterance without words has nothing in common with anybody."""
     data, out = str(folder / "d"), folder / "x"
-    assert extract_channel.main(["words", str(folder), data, str(out)]) == 0
-    assert train_backend.main(["--idf", str(out), data, str(folder / "idf")]) == 0
+    accepts(extract_channel.main, "words", folder, data, out)
+    accepts(train_backend.main, "--idf", out, data, folder / "idf")
     scp, scores = str(out / "xvector.scp"), str(folder / "scores")
-    words = ["--backend", str(folder / "idf"), scp, scp, str(folder / "trials"), scores]
-    assert score_trials.main(words) == 0
+    accepts(score_trials.main, "--backend", folder / "idf", scp, scp, folder / "trials", scores)
     found = [line.split() for line in Path(scores).read_text().splitlines()]
     assert [float(score) for *_, score in found] == pytest.approx([1, 0])
     assert not read_vectors(scp)["b-2"].any()
@@ -125,12 +122,12 @@ def test_what_the_voice_adds_to_the_words(tmp_path: Path) -> None:
 
     def difference(*scores: str) -> dict[str, object]:
         given = [paths["trials"], paths["out"], *(paths[name] for name in scores)]
-        assert fuse_scores.main(["--words", paths["said"], *given]) == 0
+        accepts(fuse_scores.main, "--words", paths["said"], *given)
         made = str(tmp_path / "figures.json")
         alone, fused = f"{paths['out']}/words", f"{paths['out']}/scores"
         of = ["--utt2spk", paths["utt2spk"], "--bootstrap", "20", "--words", alone]
         words = ["verification", *of, paths["trials"], fused, made]
-        assert compute_metrics.main(words) == 0
+        accepts(compute_metrics.main, *words)
         found: dict[str, object] = json.loads(Path(made).read_text())
         return found
 
@@ -160,41 +157,6 @@ def test_timing_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
         )
     }  # fmt: skip
     assert {name: found[name] for name in values} == pytest.approx(values)
-
-
-def test_rho_by_hand(tmp_path: Path) -> None:
-    """Of two phones that differ: P of 10 and 20 frames, AY of 20 and 10, each drawn by two typical
-    ones; the cosine, and the mean of the shorter of both in units of each side's mean."""
-    texts = {"a": "P:10 AY:20", "b": "P:20 AY:10"}
-    write_archive(tmp_path / "x/xvector", {
-        utt: timing(read_phones(text)).astype(np.float32) for utt, text in texts.items()
-    })  # fmt: skip
-    write_map(tmp_path / "t", {"a b": "target", "b a": "nontarget", "a a": "target"}, blanks=True)
-    scp, found = str(tmp_path / "x/xvector.scp"), {}
-    for name in ("rho1", "rho2"):
-        out = tmp_path / name
-        assert (
-            score_trials.main(
-                ["--allow-self", "--backend", name, scp, scp, str(tmp_path / "t"), str(out)]
-            )
-            == 0
-        )
-        found[name] = read_scores(out).score
-    typical = durations(np.zeros((1, 44)))[0]
-    assert typical[PHONES.index("B")] == pytest.approx(np.exp(1.9650))
-    own = {utt: typical.copy() for utt in texts}
-    for utt, frames in (("a", {"P": 10, "AY": 20}), ("b", {"P": 20, "AY": 10})):
-        for name, n in frames.items():
-            place = PHONES.index(name)  # the mean of three logs, of which two are typical
-            own[utt][place] = (typical[place] ** 2 * n) ** (1 / 3)
-    a, b = own.values()
-    cosine = a @ b / np.linalg.norm(a) / np.linalg.norm(b)
-    assert found["rho1"] == pytest.approx([1, cosine, cosine], rel=1e-6)  # a a, a b, b a
-    shorter = np.minimum(a / a.mean(), b / b.mean()).mean()
-    assert found["rho2"] == pytest.approx([1, shorter, shorter], rel=1e-6)
-    words = ["--backend", "rho2", "--utt2spk", str(tmp_path / "u"), scp, scp, "pt", "ps"]
-    write_map(tmp_path / "u", {"a": "p", "b": "q"})
-    refuses("rho2 scores lists of trials alone", score_pairs.main, [*words])
 
 
 def test_pieces_of_timing() -> None:
@@ -319,17 +281,17 @@ def test_every_channel_attacks(world: Path, tmp_path: Path) -> None:
     folder = copy_world(world, tmp_path / "small")
     channels = "words/tfidf sounds/tfidf timing/plda melody/plda"
     options = ["--systems=b2", "--genders=f", "--attackers=ignorant semi_informed_backend"]
-    options += [f"--evaluators=tiny/plda {channels} timing/rho2 fused fused_without_words"]
+    options += [f"--evaluators=tiny/plda {channels} fused fused_without_words"]
     run_recipe(folder, *options, "--report-audio=false")
     rows = list(csv.DictReader((folder / "exp/results/metrics.csv").open()))
     eers = {(row["evaluator"], row["attacker"]) for row in rows if row["metric"] == "eer"}
     attackers = ("unprotected", "ignorant", "semi_informed_backend")
     evaluators = ("tiny/plda", *channels.split(), "fused", "fused_without_words")
-    assert eers >= {*product(evaluators, attackers), ("timing/rho2", "ignorant")}
+    assert eers >= {*product(evaluators, attackers)}
     beside = {row["evaluator"] for row in rows if row["metric"] == "eer_beside_words"}
     assert beside == {"fused"}
     voices = {row["evaluator"] for row in rows if row["family"] in ("legal", "similarity")}
-    assert voices == {"tiny/plda", "timing/plda", "timing/rho2", "melody/plda"}
+    assert voices == {"tiny/plda", "timing/plda", "melody/plda"}
     again = run_recipe(folder, *options, "--report-audio=false")
     assert "making" not in again.stdout
 

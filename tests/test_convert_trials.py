@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from local.compute_metrics import main as compute_metrics
-from tests.refusals import refuses
+from tests.refusals import accepts, refuses, refuses_words
 from utils.convert_trials import main
 
 TRIALS = "a a-1 target\na b-1 nontarget\n"
@@ -28,7 +28,7 @@ SCORES = "a a-1 0.5\na b-1 -1.0\n"
 )
 def test_every_format_is_recognised(tmp_path, text, made):
     (tmp_path / "theirs").write_text(text)
-    assert main([str(tmp_path / "theirs"), str(tmp_path / "out")]) == 0
+    accepts(main, tmp_path / "theirs", tmp_path / "out")
     assert {p.name: p.read_text() for p in (tmp_path / "out").iterdir()} == made
 
 
@@ -49,7 +49,7 @@ def test_every_format_is_recognised(tmp_path, text, made):
 )  # fmt: skip
 def test_bad_input_is_one_line(tmp_path, text, options, said):
     (tmp_path / "theirs").write_text(text)
-    refuses(said, main, [*options, str(tmp_path / "theirs"), str(tmp_path / "out")])
+    refuses_words(said, main, *options, tmp_path / "theirs", tmp_path / "out")
 
 
 @pytest.mark.parametrize(
@@ -71,8 +71,7 @@ def test_metrics_take_lists_of_other_toolkits(tmp_path, trials, scores, said, ca
         if options:  # what the formats stand for
             for path, text in zip(paths, (TRIALS, SCORES), strict=True):
                 path.write_text(text)
-        words = ["verification", *options, *map(str, paths), str(out)]
-        assert compute_metrics(words) == 0
+        accepts(compute_metrics, "verification", *options, *paths, out)
         figures.append(out.read_text())
         assert options or said in capsys.readouterr().err
     assert figures[0] == figures[1]
@@ -92,9 +91,9 @@ def test_recordings_compared_with_themselves_were_counted(tmp_path, trials, line
     Path(paths[0]).write_text(trials)
     Path(paths[1]).write_text("a b 0.3\na c 0.1\na a 1\n")
     message = rf"trials:{line}: recording a is compared with itself \(1 of 3 .*--allow-self"
-    refuses(message, compute_metrics, ["verification", *paths])
+    refuses_words(message, compute_metrics, "verification", *paths)
     assert not Path(paths[2]).exists()
-    assert compute_metrics(["verification", "--allow-self", *paths]) == 0
+    accepts(compute_metrics, "verification", "--allow-self", *paths)
     assert json.loads(Path(paths[2]).read_text())["n_target"] == 2
     assert "they are counted" in caplog.text
 
@@ -102,7 +101,7 @@ def test_recordings_compared_with_themselves_were_counted(tmp_path, trials, line
 def test_scores_without_labels_are_no_trials(tmp_path):
     path = tmp_path / "list"
     path.write_text("enrol,trial,score\na,b,1\n")
-    refuses("list: has no labels", compute_metrics, ["verification", str(path), str(path), "-"])
+    refuses_words("list: has no labels", compute_metrics, "verification", path, path, "-")
 
 
 def test_a_fault_in_a_csv_was_told_as_one_of_kaldis_format(tmp_path):
@@ -124,7 +123,7 @@ def test_lines_of_a_table_were_counted_from_behind_its_header(tmp_path):
         ("a,a-1,1\na,b-1,0\n", r"t\.csv:3: utterance b-1 is not in"),
     ):
         table.write_text(f"enrol,trial,label\n{text}")
-        refuses(said, compute_metrics, [str(word) for word in words])
+        refuses_words(said, compute_metrics, *words)
 
 
 @pytest.mark.parametrize("header", ["model,test,label,score,llr", "model,utt1,utt2"])
@@ -132,4 +131,4 @@ def test_the_last_of_two_columns_of_one_meaning_was_taken(tmp_path, header):
     """Raw scores beside calibrated ones, say; of a list without labels nothing was written."""
     (tmp_path / "s.csv").write_text(f"{header}\na,b,1,0.5,2\n")
     said = r"s\.csv:1: the header names \w+ twice"
-    refuses(said, main, [str(tmp_path / "s.csv"), str(tmp_path / "out")])
+    refuses_words(said, main, tmp_path / "s.csv", tmp_path / "out")

@@ -60,6 +60,8 @@ def test_a_file_was_not_a_folder(place, run_program, monkeypatch):
     ):
         assert said in run_program(*words, "talk.wav", *end, status=2).stderr
     assert "name the one that is written" in run_program(*words, "in", status=2).stderr
+    Path("notes.txt").touch()  # it got an account
+    assert "does not end as an audio file's" in run_program(*words, "notes.txt", status=2).stderr
     assert "gone.wav: is missing" in run_program(*words, "gone.wav", status=2).stderr
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.recipes import ROOT, Done, run_words
 from tests.refusals import refuses
-from tests.toy_recipe import make_toy
+from tests.toy_recipe import make_toy, stages
 from tests.waiting import LIMIT, ended, wait_for
 from utils.jobs import UNWRITTEN, Job, Jobs
 from utils.orphans import refuse_living_job
@@ -39,14 +39,7 @@ def recipe(tmp_path: Path):
 
 
 TWO = (row("exp/a"), row("exp/b", "after", of=["exp/a"]))
-TWO_STAGES = f"""
-if in_stage 1 "first"; then
-  each made "{MAKE}"
-fi
-if in_stage 2 "second"; then
-  each after "{MAKE}"
-fi
-"""
+TWO_STAGES = stages(f'made "{MAKE}"', f'after "{MAKE}"')
 
 
 def test_a_second_run_does_nothing_and_says_so(recipe, tmp_path: Path) -> None:
@@ -90,13 +83,6 @@ def test_a_terminal_has_one_line_of_progress(recipe, tmp_path: Path) -> None:
     assert "making exp/b" not in said and "done: 1 of 2 steps were made" in said
 
 
-def test_stages_are_chosen(recipe, tmp_path: Path) -> None:
-    done = recipe(TWO_STAGES, *TWO, options=("--stage", "2", "--stop-stage=2"))
-    assert "stage 2" in done.stdout
-    assert "stage 1" not in done.stdout
-    assert not (tmp_path / "exp/a").exists()
-
-
 @pytest.mark.parametrize("stages", [("--stage", "2", "--stop-stage", "1"), ("--stage", "3")])
 def test_stages_that_there_are_not_were_up_to_date(recipe, stages: Sequence[str]) -> None:
     done = recipe(TWO_STAGES, *TWO, options=stages, status=2)
@@ -105,7 +91,7 @@ def test_stages_that_there_are_not_were_up_to_date(recipe, stages: Sequence[str]
 
 def test_figures_of_an_earlier_stage_that_is_out_of_date_were_reported_in_silence(recipe, tmp_path):
     (tmp_path / "conf").write_text("one")
-    rows = (row("exp/a", of=["conf"]), *TWO[1:])
+    rows = (row("exp/a", of=["conf"]), row("exp/c", of=["conf"]), *TWO[1:])
     assert not recipe(TWO_STAGES, *rows).stderr
     late = ("--stage", "2")
     assert not recipe(TWO_STAGES, *rows, options=late).stderr
@@ -113,20 +99,13 @@ def test_figures_of_an_earlier_stage_that_is_out_of_date_were_reported_in_silenc
     for more in ((), ("--dry-run", "true")):
         told = recipe(TWO_STAGES, *rows, options=(*late, *more))
         assert "run.sh: what stages before 2 made is out of date, and " in told.stderr
-        assert "exp/a (conf changed); run it without --stage" in told.stderr
+        assert "exp/a (conf changed) and 1 more; run it without --stage" in told.stderr
         assert "nothing to do: all 1 steps were up to date" in told.stdout
     assert not recipe(TWO_STAGES, *rows).stderr
 
 
 def test_another_corpus_after_stage_0_was_not_taken_in_silence(recipe, tmp_path: Path) -> None:
-    body = f'''
-if in_stage 0 "corpus"; then
-  each prepared "{MAKE}"
-fi
-if in_stage 1 "of it"; then
-  each made "{MAKE}"
-fi
-'''
+    body = stages(f'prepared "{MAKE}"', f'made "{MAKE}"', first=0)
     mine, other = (row("data/a", "prepared", of=["--corpus", name]) for name in ("mine", "other"))
     (tmp_path / "data").mkdir()
     of = row("exp/b", of=["data/a"])
@@ -134,15 +113,6 @@ fi
     assert not recipe(body, mine, of, options=("--stage", "1")).stderr
     told = recipe(body, other, of, options=("--stage", "1")).stderr
     assert "data/a (made by: bash make.sh data/a --corpus mine); run it without" in told
-
-
-def test_one_folder_that_is_out_of_date_was_1_folders(recipe, tmp_path: Path) -> None:
-    (tmp_path / "conf").write_text("one")
-    rows = (row("exp/a", of=["conf"]), row("exp/c", of=["conf"]), *TWO[1:])
-    recipe(TWO_STAGES, *rows)
-    (tmp_path / "conf").write_text("two")
-    told = recipe(TWO_STAGES, *rows, options=("--stage", "2")).stderr
-    assert "exp/a (conf changed) and 1 more; run it without --stage" in told
 
 
 def test_a_dry_run_runs_nothing_and_sees_what_would_follow(recipe, tmp_path: Path) -> None:
@@ -184,14 +154,7 @@ def test_a_dry_run_ends_as_an_error_where_slurm_cannot_be_had(recipe, monkeypatc
 
 
 PROGRAM = "#!/usr/bin/env python3\nimport os, sys, time\nfrom pathlib import Path\n"
-JOBS = """
-if in_stage 1 "jobs"; then
-  each jobs './job.py {out}'
-fi
-if in_stage 2 "after"; then
-  each made "bash -c 'mkdir -p {out}' {of}"
-fi
-"""
+JOBS = stages("jobs './job.py {out}'", "made \"bash -c 'mkdir -p {out}' {of}\"")
 
 
 def write_program(folder: Path, text: str) -> None:
@@ -223,11 +186,7 @@ def test_a_failing_job_stops_the_recipe_and_shows_its_log(recipe, tmp_path: Path
 
 # What jobs do: they go on, alone; and as prepare.sh does, below a shell that calls the launcher.
 HELD = "Path('pid.tmp').write_text(str(os.getpid()))\nos.rename('pid.tmp', 'pid')\ntime.sleep(3600)"
-WITHIN = """
-if in_stage 1 "jobs"; then
-  each jobs "bash -c '$cpu_cmd {out}/x.log ./job.py; true'"
-fi
-"""
+WITHIN = stages("jobs \"bash -c '$cpu_cmd {out}/x.log ./job.py; true'\"")
 
 
 @pytest.mark.slow
@@ -248,11 +207,7 @@ def test_a_recipe_that_is_stopped_stops_its_jobs(tmp_path: Path, body: str, sign
 def test_two_runs_in_one_folder_took_each_others_files(recipe, tmp_path: Path) -> None:
     """One of them ended with `stamps.py: text: No such file`."""
     (tmp_path / "held.sh").write_text("mkdir -p exp/a; until [[ -f go ]]; do sleep 0.05; done")
-    body = """
-if in_stage 1 "held"; then
-  each made 'bash held.sh'
-fi
-"""
+    body = stages("made 'bash held.sh'")
     script = make_toy(tmp_path, body, row("exp/a"))
     with subprocess.Popen(["bash", str(script), "--nj", "3"], cwd=tmp_path) as first:
         wait_for((tmp_path / "exp/a").exists)
@@ -289,11 +244,7 @@ def test_a_recipe_killed_with_9_left_its_jobs(recipe, tmp_path: Path) -> None:
 def test_a_recipe_that_a_recipe_calls_shares_its_lock(recipe, tmp_path: Path) -> None:
     make_toy(tmp_path, TWO_STAGES, row("exp/inner"))
     (tmp_path / "run.sh").rename(tmp_path / "other.sh")
-    body = f"""
-if in_stage 1 "calls"; then
-  each made "bash ./other.sh --stage 2 --stop-stage 2" "{MAKE}"
-fi
-"""
+    body = stages(f'made "bash ./other.sh --stage 2 --stop-stage 2" "{MAKE}"')
     recipe(body, row("exp/a"), status=0)
     assert not list((tmp_path / "exp").glob(".partial.*"))
 
@@ -349,14 +300,7 @@ while other and not Path("exp", other, "begun").exists() and time.monotonic() < 
 (out / "done").touch()
 """
     write_program(tmp_path, text)
-    body = """
-if in_stage 1 "encoder"; then
-  each jobs './job.py {out} {of}'
-fi
-if in_stage 2 "protect"; then
-  each protected './job.py {out} {of}'
-fi
-"""
+    body = stages("jobs './job.py {out} {of}'", "protected './job.py {out} {of}'")
     rows = [row("exp/encoder", "jobs"), row("exp/protected", "protected"),
             row("exp/xvectors", "jobs", of=["exp/encoder", "exp/protected"])]  # fmt: skip
     recipe(body, *rows, status=0)
@@ -401,11 +345,7 @@ out.mkdir(parents=True, exist_ok=True)
 (out / "table").write_text((data / "utt2spk").read_text())
 """,
     )
-    body = """
-if in_stage 1 "cut"; then
-  each jobs './job.py {data} {out}'
-fi
-"""
+    body = stages("jobs './job.py {data} {out}'")
     rows = [row(f"exp/{n}", table="jobs", data="data/s", cut="utterances") for n in range(4)]
     recipe(body, rows[0], options=("--nj", "4"), status=0)
     recipe(body, *rows, options=("--nj", "2"), status=0)
@@ -418,11 +358,7 @@ fi
 def test_programs_of_the_project_are_forks_with_a_log_and_a_status_of_their_own(recipe, tmp_path):
     """They find what takes long to import imported, and the project's code as it is now."""
     (tmp_path / "tests").symlink_to(ROOT / "tests")
-    body = """
-if in_stage 1 "jobs"; then
-  each jobs 'tests/toy_job.py {out} JOB'
-fi
-"""
+    body = stages("jobs 'tests/toy_job.py {out} JOB'")
     recipe(body, row("exp/a", table="jobs"), options=("--nj", "3"), status=0)
     told = [json.loads((tmp_path / f"exp/a/{n}.json").read_text()) for n in (1, 2, 3)]
     assert [one["JOB"] for one in told] == ["1", "2", "3"]
@@ -464,11 +400,7 @@ echo "$1" >exp/a/result
 [[ -f may ]] || exit 1
 echo "$1" >exp/b/result
 """)
-    body = """
-if in_stage 1 "it"; then
-  each made 'bash fill.sh {of}'
-fi
-"""
+    body = stages("made 'bash fill.sh {of}'")
 
     def run(of: str, status: int) -> Done:
         return recipe(body, row("exp/a", also=["exp/b"], of=of), status=status)

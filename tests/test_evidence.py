@@ -115,7 +115,9 @@ def test_a_folder_without_labels_has_evidence_beside_it(folder, capsys):
     assert "fewer than 10 people" in told["not_run"]["aligned"]
     assert told["recordings"]["ann-1.wav"] == told["recordings"]["ann-2.wav"] == "ann"
     page = (folder / "out.evidence.html").read_text()
-    assert told["verdict"] in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert told["verdict"] in said.out
+    assert " files, 1 at a time: about 0:0" in said.err  # before it begins
     assert told["verdict"] in page
     assert "9 of 9: 100.0 % [47.8, 100.0]" in page  # of five people, two of whom spoke more
     assert "Not measured: is not installed" in page

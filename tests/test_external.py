@@ -5,6 +5,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from steps.anonymise import main
 from steps.anonymisers.external import NOTE, find_names, find_speech, find_suffix
 from steps.anonymisers.registry import describe_system
 from steps.protect_by_command import main as by_command
-from tests.refusals import refuses
+from tests.refusals import accepts, refuses, refuses_words
 from utils.cli import LossError, UserError
 from utils.tables import read_map
 
@@ -44,7 +45,7 @@ def protect(tmp_path: Path, data: Path, folder: Path, suffix: str = "_anon") -> 
     conf, out = tmp_path / "theirs.yaml", tmp_path / "out"
     conf.write_text(f"anonymiser: external\nfolder: {folder}\nsuffix: '{suffix}'\n")
     assert describe_system(conf).needs == (f"external:{folder}",)
-    assert main([str(w) for w in ("--external", folder, conf, data, out, out / "wav")]) == 0
+    accepts(main, "--external", folder, conf, data, out, out / "wav")
     return out
 
 
@@ -117,14 +118,8 @@ def test_bad_input_is_one_line(tmp_path, data, theirs, break_it, said):
 
 def test_another_length_is_another_utterance(tmp_path, data, theirs):
     soundfile.write(theirs / "deep/s1-000_anon.flac", np.full(4800, 0.1), 16000)
-    refuses(
-        r"anon\.flac is 0\.3 s long, the original 0\.1 s",
-        protect,
-        tmp_path,
-        data,
-        theirs,
-        kind=LossError,
-    )
+    said = r"anon\.flac is 0\.3 s long, the original 0\.1 s"
+    refuses(said, protect, tmp_path, data, theirs, kind=LossError)
 
 
 def test_paths_of_their_own_recipe_are_found_beside_their_table(tmp_path, data, theirs):
@@ -150,29 +145,13 @@ def test_a_factor_of_no_length_was_a_traceback(tmp_path):
     refuses("longer: 0; at least 1 is expected", describe_system, tmp_path / "c.yaml")
 
 
-@pytest.mark.parametrize(
-    ("names", "suffix"),
-    [
-        (["s1-1_anon", "s1-10_anon", "x"], "_anon"),  # s1-10 is not s1-1 with the suffix 0_anon
-        (["s1-1", "s1-10"], ""),
-    ],
-)  # fmt: skip
-def test_a_suffix_is_found(names, suffix):
-    assert find_suffix(Path("f"), names, ["s1-1", "s1-10"]) == suffix
-
-
-def test_names_of_another_corpus_are_refused():
-    refuses("found x1, expected such as s1-1", find_suffix, Path("f"), ["x1"], ["s1-1"])
-
-
-def test_two_suffixes_of_an_utterance_are_not_chosen_between_silently():
-    refuses(
-        r"s1-1 is there as s1-1_anon and as s1-1_raw; .*suffix=",
-        find_suffix,
-        Path("f"),
-        ["s1-1_anon", "s1-10_anon", "s1-1_raw"],
-        ["s1-1", "s1-10"],
-    )
+def test_a_suffix_is_found_if_it_is_the_only_one():
+    find, utts = partial(find_suffix, Path("f")), ["s1-1", "s1-10"]
+    assert find(["s1-1_anon", "s1-10_anon", "x"], utts) == "_anon"  # s1-10 is not s1-1 with 0_anon
+    assert find(utts, utts) == ""
+    refuses("found x1, expected such as s1-1", find, ["x1"], utts)
+    said = r"s1-1 is there as s1-1_anon and as s1-1_raw; .*suffix="
+    refuses(said, find, ["s1-1_anon", "s1-10_anon", "s1-1_raw"], utts)
 
 
 IDMAP = Path(__file__).resolve().parents[2] / "shared/corpora/idmap_samples"
@@ -220,9 +199,8 @@ def test_a_command_protects_a_set_and_another_draw(tmp_path, data, command):
     conf, made = command(), {}
     for draw in ("0", "1"):
         folder, out = tmp_path / f"made{draw}", tmp_path / f"out{draw}"
-        assert by_command([str(w) for w in ("--draw", draw, conf, data, folder)]) == 0
-        words = ("--draw", draw, "--external", folder, conf, data, out, out / "wav")
-        assert main([str(w) for w in words]) == 0
+        accepts(by_command, "--draw", draw, conf, data, folder)
+        accepts(main, "--draw", draw, "--external", folder, conf, data, out, out / "wav")
         made[draw] = soundfile.read(out / "wav/s1-000.wav")[0]
     assert not np.array_equal(made["0"], made["1"])
     told = json.loads((tmp_path / "out1/conf.json").read_text())
@@ -239,5 +217,5 @@ def test_a_command_protects_a_set_and_another_draw(tmp_path, data, command):
     ],
 )  # fmt: skip
 def test_a_command_that_fails_leaves_nothing(tmp_path, data, command, words, said):
-    refuses(re.escape(said), by_command, [str(command(words)), str(data), str(tmp_path / "made")])
+    refuses_words(re.escape(said), by_command, command(words), data, tmp_path / "made")
     assert not (tmp_path / "made").exists()

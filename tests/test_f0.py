@@ -18,7 +18,7 @@ from steps.synthesis.f0 import (
     transform_percentile,
     write_f0_stats,
 )
-from tests.refusals import refuses
+from tests.refusals import accepts, refuses, refuses_words
 from utils.archives import write_archive
 from utils.cli import LossError
 
@@ -47,11 +47,7 @@ def test_a3_log_normal_f0_is_mapped_to_mean_and_deviation_and_zeros_stay():
 
 def test_statistics_by_hand():
     stats = compute_f0_stats([np.array([0.0, 100.0, 0.5]), np.array([400.0])])
-    assert (stats.n, stats.mean, stats.sd) == (
-        2,
-        pytest.approx(np.log(200)),
-        pytest.approx(np.log(2)),
-    )
+    assert (stats.n, stats.mean, stats.sd) == pytest.approx((2, np.log(200), np.log(2)))
     assert np.exp(stats.quantiles[[0, 50, 100]]) == pytest.approx([100, 200, 400])
 
 
@@ -120,24 +116,13 @@ def test_losses_of_contours(make_data_dir, tmp_path):
     data = make_data_dir(tmp_path / "set", {"s1": 2, "s2": 1})
     some = {utt: UTTS[utt] for utt in ("s1-000", "s2-000")}
     folder = contours(tmp_path / "f0", some)
-    refuses(
-        r"1 of 3 utterances.*s1-001",
-        main,
-        [str(folder), str(data), str(tmp_path / "out")],
-        kind=LossError,
-    )
-    assert main(["--allow-loss", "1", str(folder), str(data), str(tmp_path / "out")]) == 0
+    end = (data, tmp_path / "out")
+    refuses_words(r"1 of 3 utterances.*s1-001", main, folder, *end, kind=LossError)
+    accepts(main, "--allow-loss", "1", folder, *end)
     none = contours(tmp_path / "none", {"s1-000": UTTS["s1-000"]})
-    refuses(
-        "no utterance of speaker s2",
-        main,
-        ["--allow-loss", "2", str(none), str(data), str(tmp_path / "out2")],
-    )
-    refuses(
-        r"f0.scp: is missing; make it with steps/extract_f0.py",
-        main,
-        [str(tmp_path), str(data), str(tmp_path / "out2")],
-    )
+    end = (data, tmp_path / "out2")
+    refuses_words("no utterance of speaker s2", main, "--allow-loss", 2, none, *end)
+    refuses_words(r"f0.scp: is missing; make it with steps/extract_f0.py", main, tmp_path, *end)
     assert not (tmp_path / "out2").exists()
 
 

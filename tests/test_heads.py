@@ -25,9 +25,9 @@ from steps.speaker.held_out import (
 from steps.speaker.held_out import train_head as train
 from steps.speaker.vectors import average_by_speaker
 from tests.recipes import TEMPLATE
-from tests.refusals import refuses
+from tests.refusals import accepts, refuses
 from utils.archives import read_vectors, write_archive
-from utils.datadir import DataDir
+from utils.datadir import DataDir, write_data_dir
 from utils.tables import read_map
 
 DIM, FEW = 48, HeadConfig(steps=150, batch=128)
@@ -104,6 +104,47 @@ class TestHead:
             assert np.array_equal(people.vectors[name], mean)
         assert np.array_equal(trial.vectors["p00-1"], made["p00-1"])
 
+    @pytest.mark.slow
+    def test_learners_of_several_draws_ended_in_a_traceback(self, tmp_path, monkeypatch):
+        """Beside the joined draws data/ also has each of them."""
+        rng = np.random.default_rng(7)
+        person = rng.normal(size=(32, 4))
+        trials = [
+            (f"p{spk:02d}", f"p{other:02d}-{n}", "target" if spk == other else "nontarget")
+            for spk in range(20) for other in range(20) for n in range(3)
+        ]  # fmt: skip
+
+        def written(name: str, first: int, end: int, numbers: range, draws: int) -> None:
+            uniq = {
+                f"p{spk:02d}-{n}{f'-draw{draw}' * bool(draw)}": f"p{spk:02d}-{n}"
+                for spk in range(first, end) for n in numbers for draw in range(draws)
+            }  # fmt: skip
+            tables = {"utt2spk": spk(uniq), "spk2gender": dict.fromkeys(spk(uniq).values(), "f")}
+            tables |= {"wav.scp": dict.fromkeys(uniq, "x"), "utt2uniq": uniq}
+            lists = trials if name == "trial" else None
+            write_data_dir(tmp_path / "data" / name, tables, lists)
+            own = {u: person[int(u[1:3])] + 0.05 * rng.normal(size=4) for u in uniq}
+            at = tmp_path / "exp/xvectors/content" / (name if draws > 1 else f"{name}_s")
+            write_archive(at / "xvector", {u: x.astype(np.float32) for u, x in own.items()})
+
+        written("enrol", 0, 20, range(3, 6), 1)
+        written("trial", 0, 20, range(3), 1)
+        for name, draws in (("", 1), ("_draw1", 1), ("_draws2", 2)):
+            written(f"train_s_utt{name}", 20, 32, range(3), draws)
+        program = runpy.run_path(str(TEMPLATE.parents[1] / "benchmarks/compare_learners.py"))
+        monkeypatch.setattr(sys, "path", [*sys.path])
+        monkeypatch.chdir(tmp_path)
+        words = [str(tmp_path), "s", "enrol", "trial", "train", "out.csv", "1,2", "12", "20"]
+        monkeypatch.setattr(sys, "argv", ["compare_learners.py", *words])
+        program["main"]()
+        rows = [row.split(",") for row in (tmp_path / "out.csv").read_text().splitlines()[1:]]
+        assert [row[:3] for row in rows] == [
+            [name, people, draws]
+            for name in ("content", "fused_learnt") for people in ("12", "20") for draws in "12"
+        ]  # fmt: skip
+        assert all(float(row[3].strip('"').split()[0]) < 15 for row in rows)
+        assert (tmp_path / "out.svg").exists()
+
     def test_learners_by_people_and_draws(self, tmp_path, monkeypatch):
         """A draw more is an utterance's next one; a figure falls where it left the interval of half
         as many."""
@@ -134,9 +175,9 @@ class TestPrograms:
         write_archive(tmp_path / "xvectors/xvector", pieces)
         (tmp_path / "xvectors/utt2spk").write_text(lines.replace(" ", "-c0000 "))
         words = [str(tmp_path / name) for name in ("xvectors", "data", "head")]
-        assert train_head.main(["--seed", "3", *words]) == 0
+        accepts(train_head.main, "--seed", "3", *words)
         words = [str(tmp_path / name) for name in ("head", "xvectors", "out")]
-        assert apply_head.main(words) == 0
+        accepts(apply_head.main, *words)
         return tmp_path / "head", tmp_path / "out"
 
     def test_x_vectors_of_another_encoder_ended_in_a_traceback(self, tmp_path, head):

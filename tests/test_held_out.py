@@ -10,7 +10,7 @@ from local.metrics.verification import eer_with_interval, find_speakers, verific
 from local.protocols.attackers import record_held_out
 from steps import score_held_out
 from steps.speaker import held_out
-from tests.refusals import refuses
+from tests.refusals import accepts, refuses
 from utils.archives import write_archive
 from utils.datadir import (
     DataDir,
@@ -95,8 +95,8 @@ def write(folder: Path, data: DataDir) -> tuple[Path, Path]:
 
 def run(tmp_path: Path, data: DataDir, *options: str) -> dict:
     """Figures that attacker.json gets."""
-    words = [*map(str, write(tmp_path, data)), str(tmp_path / "out")]
-    assert score_held_out.main(["--lda-dim", "8", *options, *words]) == 0
+    words = [*map(str, write(tmp_path, data)), tmp_path / "out"]
+    accepts(score_held_out.main, "--lda-dim", "8", *options, *words)
     return record_held_out(tmp_path / "out", tmp_path / "data")
 
 

@@ -171,16 +171,6 @@ def test_a_corpus_differs_by_prepare_and_conf_only(corpus: Path) -> None:
     assert own - generated <= {"prepare.sh", "conf", "README.md", "RESULTS.md", "results"}
 
 
-def test_conventions_19_no_option_takes_false_for_true() -> None:
-    """`type=bool` makes "false" true; utils.cli.boolean does not."""
-
-    def has_it(path: Path) -> bool:
-        words = [n for n in nodes(path) if isinstance(n, ast.keyword) and n.arg == "type"]
-        return any(isinstance(word.value, ast.Name) and word.value.id == "bool" for word in words)
-
-    assert named(filter(has_it, MODULES)) == []
-
-
 def test_conventions_11_no_error_is_hidden() -> None:
     hidden = [
         f"{path.relative_to(ROOT)}: {line.strip()}"

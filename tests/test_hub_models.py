@@ -13,7 +13,7 @@ from steps.audio import write_wav
 from steps.decode import main as decode
 from steps.emotion.hub import HubEmotions
 from steps.recognise_emotion import main as recognise_emotion
-from tests.refusals import refuses
+from tests.refusals import accepts, refuses
 from utils.seeds import make_rng
 from utils.tables import read_map
 
@@ -59,7 +59,7 @@ def make_whisper(folder: Path, *, multilingual: bool = True) -> Path:
 @pytest.mark.slow
 def test_whisper_writes_the_language_that_it_is_told(tmp_path, make_data_dir, monkeypatch):
     folder, data = make_whisper(tmp_path / "model"), make_data_dir(tmp_path / "d")
-    assert decode(["--language", "de", f"hub:{folder}", str(data), str(tmp_path / "out")]) == 0
+    accepts(decode, "--language", "de", f"hub:{folder}", data, tmp_path / "out")
     found = read_map(tmp_path / "out/text", rest_of_line=True)
     assert found.keys() == read_map(data / "utt2spk").keys() and "<|" not in "".join(found.values())
     told = json.loads((tmp_path / "out/recogniser.json").read_text())
@@ -105,7 +105,7 @@ def test_emotions_by_a_classifier_of_transformers(tmp_path, make_data_dir):
         )
     ).save_pretrained(folder)  # fmt: skip
     tf.Wav2Vec2FeatureExtractor().save_pretrained(folder)
-    assert recognise_emotion([f"hub:{folder}", str(data), str(tmp_path / "out")]) == 0
+    accepts(recognise_emotion, f"hub:{folder}", data, tmp_path / "out")
     header, *rows = (tmp_path / "out/posteriors.tsv").read_text().splitlines()
     assert header == "#utt\tanger\thappiness\tneutral\tsadness"
     assert all(sum(map(float, row.split()[1:])) == pytest.approx(1, abs=1e-5) for row in rows)

@@ -8,7 +8,7 @@ import pytest
 from steps.import_xvectors import main
 from tests.corpus_trees import ROOT, make_recipe, prepare
 from tests.recipes import run_words
-from tests.refusals import refuses
+from tests.refusals import refuses, refuses_words
 from utils.archives import read_vectors, write_archive
 from utils.cli import LossError
 from utils.datadir import write_data_dir
@@ -52,7 +52,7 @@ def test_what_is_missing_is_named(data, tmp_path):
     assert not (tmp_path / "out/xvector.scp").exists()
     main(["--allow-loss", "1", *command])
     assert list(read_vectors(tmp_path / "out/xvector.scp")) == ["a-1", "b-1"]
-    refuses("neither", main, [str(data), str(data), str(tmp_path / "out")])
+    refuses_words("neither", main, data, data, tmp_path / "out")
 
 
 def write_corpus(root: Path) -> None:

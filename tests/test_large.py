@@ -27,7 +27,7 @@ from steps.populations.pairs import (
     make_plan,
 )
 from steps.speaker.backends import CosineBackend, PldaBackend, shorten, train_backend
-from tests.refusals import refuses
+from tests.refusals import accepts, refuses, refuses_words
 from tests.waiting import LIMIT
 from tests.world import write_people
 from utils.cli import LossError, UserError
@@ -203,14 +203,14 @@ def written(tmp_path: Path, sides: Sides) -> list[str]:
 
 
 def test_a_centred_cosine_is_refused_as_sides_are_read_in_parts(written, tmp_path):
-    refuses("centres whole sides", main, ["--backend", "cosine", *written, str(tmp_path / "j")])
+    refuses_words("centres whole sides", main, "--backend", "cosine", *written, tmp_path / "j")
 
 
 @pytest.mark.slow
 def test_the_program_with_one_job_and_several(written, tmp_path):
     for name, jobs in (("a.j", "1"), ("b.j", "3")):
         options = ["--nj", jobs, "--bootstrap", "10", "--enrol", "mean"]
-        assert main([*options, *written, str(tmp_path / name)]) == 0
+        accepts(main, *options, *written, tmp_path / name)
     one, other = ((tmp_path / name).read_text() for name in ("a.j", "b.j"))
     assert one == other
     assert not list(tmp_path.glob("*.partial"))
@@ -240,18 +240,18 @@ large.main()
 @pytest.mark.slow
 def test_a_killed_count_goes_on(written, tmp_path):
     whole, out = tmp_path / "whole.j", tmp_path / "x.j"
-    assert main(["--groups", "30", *written, str(whole)]) == 0
+    accepts(main, "--groups", "30", *written, whole)
     command = [sys.executable, "-c", COUNT_AND_DIE, "--groups", "30", *written, str(out)]
     assert subprocess.run(command, cwd=ROOT).returncode == -signal.SIGKILL
     with np.load(tmp_path / "x.j.partial") as file:
         assert int(file["done"]) == 7
     # A checkpoint of other pairs is refused, and so is a damaged one.
     kept = (tmp_path / "x.j.partial").read_bytes()
-    refuses("of other x-vectors", main, ["--groups", "29", *written, str(out)])
+    refuses_words("of other x-vectors", main, "--groups", "29", *written, out)
     (tmp_path / "x.j.partial").write_bytes(kept[:-9])
-    refuses("delete it and count again", main, ["--groups", "30", *written, str(out)])
+    refuses_words("delete it and count again", main, "--groups", "30", *written, out)
     (tmp_path / "x.j.partial").write_bytes(kept)
-    assert main(["--groups", "30", *written, str(out)]) == 0
+    accepts(main, "--groups", "30", *written, out)
     assert out.read_text() == whole.read_text()
 
 

@@ -13,6 +13,7 @@ import soundfile
 from steps.anonymisers.registry import (
     ENDS,
     Anonymiser,
+    AsItIs,
     OutputLevel,
     protect_audio,
     speech_of,
@@ -253,8 +254,8 @@ def test_samples_of_24_bit_and_floats_at_a_rule():
     rule = OutputLevel()
     assert (rule.written(wave, 0.5, "PCM_24") >> 8).tolist() == [0, 3187671, -7969178]
     assert rule.written(wave, 0.5, "FLOAT") == pytest.approx([0, 0.38, -0.95])
-    assert OutputLevel(1.0).written(wave[2:], 0.5, "PCM_32").tolist() == [-(2**31)]
-    assert OutputLevel(1.0).written(-wave[2:], 0.5, "PCM_32").tolist() == [2**31 - 1]
+    assert AsItIs().written(2 * wave[2:], 1.0, "PCM_32").tolist() == [-(2**31)]
+    assert AsItIs().written(-2 * wave[2:], 1.0, "PCM_32").tolist() == [2**31 - 1]
 
 
 def test_the_level_is_a_setting_that_a_run_goes_on_with(tmp_path):

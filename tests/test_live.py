@@ -40,11 +40,6 @@ def test_mcadams_of_a_stream_is_that_of_the_whole(size, n):
     assert late <= size + 3 * HOP  # a hop is waited for, and two frames are made together
 
 
-def test_the_challenges_mcadams_needs_the_whole():
-    system = McAdams(McAdamsSettings("mcadams", compat="vpc20"), run_of())
-    refuses("compat: the challenges", LiveMcAdams, system, KEY)
-
-
 class Turned:
     """A system that hears nothing beyond a sample: windows then are equal to the whole."""
 

@@ -54,10 +54,8 @@ def test_make_expanded_a_name_with_a_dollar(project, odd):
     own = [f"--channels={odd}CHANNELS", f"--level={odd}LEVEL"]
     for target, more in (("protect", own), ("evidence", [])):
         typed = [f"{name}={value}" for name, value in given.items()]
-        for done in (
-            make(project, target, *typed, "OTHER=$(shell touch pwned)"),
-            make(project, target, **given),
-        ):
+        make(project, target, *typed, "OTHER=$(shell touch pwned)", status=2)
+        for done in (make(project, target, *typed), make(project, target, **given)):
             assert json.loads(done.stdout) == [*words, *more, "--", odd, odd]
     assert not (project / "pwned").exists()
 
@@ -78,8 +76,8 @@ def test_defaults_of_make(project):
     ("words", "message"),
     [
         ([], "IN is missing; write make protect IN=folder OUT=folder"),
-        (["in=a", "out=b"], "nothing is called in= out=; write IN= OUT="),
-        (["IN=a", "OUT=b", "key_file=k"], "nothing is called key_file=; write IN= OUT="),
+        (["in=a", "out=b"], "nothing is called in= out=; known: IN= OUT="),
+        (["IN=a", "OUT=b", "SYSTEMS=s"], "nothing is called SYSTEMS=; known: IN= OUT="),
         *(
             (["IN=a", "OUT=b", f"RENAME={word}"], "RENAME is true or false")
             for word in ("yes", "1", "True", "true false", "%", "$(IN)")
@@ -87,6 +85,6 @@ def test_defaults_of_make(project):
     ],
 )
 def test_what_make_cannot_use_was_not_named_in_one_line(project, words, message):
-    """`bash: line 1: IN: make protect ...`; in= counted for nothing, RENAME=yes kept the names."""
+    """`bash: line 1: IN: make ...`; in= and SYSTEMS= counted for nothing, RENAME=yes kept names."""
     (line,) = make(project, "protect", *words, status=2).stderr.splitlines()
     assert f"*** make protect: {message}" in line

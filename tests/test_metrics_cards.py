@@ -18,7 +18,7 @@ CARDS = sorted(FOLDER.glob("*.md"))
 INDEX = (FOLDER / "README.md").read_text(encoding="utf-8")
 # Scalars that no table, picture or page reads, and that have no row in metrics.csv.
 UNTITLED = re.compile(
-    r"n_|tpr_at_|linkability_(mean_)?omega_|(cllr_min|tag)_f[01]$|cllr_uncalibrated$|d_diag_2020_"
+    r"n_|linkability_(mean_)?omega_|(cllr_min|tag)_f[01]$|cllr_uncalibrated$|d_diag_2020_"
 )
 OWN = [card for card in CARDS if card.name not in ("README.md", "legal.md")]
 

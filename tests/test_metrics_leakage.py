@@ -344,16 +344,12 @@ def test_p_values_by_hand():
     turned = make(np.roll(np.eye(3), 1, axis=0), [0, 1, 2])
     found_turned = permutation_tests(search(side, turned, same_utt=True))
     assert found_turned["p_value_cmc_1"] == 1.0
-    # One hit is expected: of 0 to 3 hits, 3 are as far from it as 3, and 0 and 3 as far as 0.
-    assert found["p_value_two_sided_cmc_1"] == pytest.approx(1 / 6, abs=0.015)
-    assert found_turned["p_value_two_sided_cmc_1"] == pytest.approx(1 / 2, abs=0.02)
 
 
 def test_a_search_that_finds_everybody_but_the_speaker_was_no_leak():
     side, opposite = make(np.eye(8), range(8)), make(-np.eye(8), range(8))
     found = permutation_tests(search(side, opposite, same_utt=True))
     assert found["p_value_auc_cmc"] == 1.0
-    assert found["p_value_two_sided_auc_cmc"] < 0.01
 
 
 def test_p_values_hold_under_the_null_and_do_not_depend_on_names():

@@ -12,7 +12,7 @@ from local.make_nist import main as make_nist
 from local.protocols.studies import NominalSegment, deal, enough_sessions, make_segment_lists
 from steps import audio
 from steps.audio import DETECTORS, VAD_FRAME, detect_speech, read_audio, write_wav
-from tests.refusals import refuses
+from tests.refusals import accepts, refuses, refuses_words
 from tests.world import voice
 from utils.tables import read_map, write_map
 
@@ -117,16 +117,16 @@ def test_sessions_become_segments(tmp_path):
     write_map(tmp_path / "sessions", {utt: utt[:3] for utt in wav})
     words = [str(tmp_path / name) for name in ("data", "sessions", "out", "wav")]
     few = ["--seconds", "1", "2", "--least-sessions"]
-    assert make_segments([*few, "2", *words]) == 0
+    accepts(make_segments, *few, "2", *words)
     durations = read_map(tmp_path / "out/utt2duration")
     assert set(read_map(tmp_path / "out/utt2session").values()) == {"a-1", "a-2"}
     assert set(durations.values()) == {"1", "2"}
     for utt, made in read_map(tmp_path / "out/wav.scp").items():
         wave = read_audio(utt, made).samples
         assert len(wave) >= 16000 * int(durations[utt])
-    refuses("no session of a speaker with 5 sessions", make_segments, [*few, "5", *words])
+    refuses_words("no session of a speaker with 5 sessions", make_segments, *few, "5", *words)
     write_map(tmp_path / "sessions", dict.fromkeys(list(wav)[:3], "s"))
-    refuses("b-1-1 has no session", make_segments, [*few, "1", *words])
+    refuses_words("b-1-1 has no session", make_segments, *few, "1", *words)
 
 
 def test_loud_recordings_at_another_rate_ended_the_segments(tmp_path):
@@ -136,10 +136,10 @@ def test_loud_recordings_at_another_rate_ended_the_segments(tmp_path):
     for name, value in (("wav.scp", tmp_path / "a.wav"), ("utt2spk", "a"), ("utt2session", "s")):
         write_map(tmp_path / "data" / name, {"a": value})
     where = [str(tmp_path / name) for name in ("data", "data/utt2session", "out", "wav")]
-    assert make_segments(["--seconds", "1", "--least-sessions", "1", *where]) == 0
+    accepts(make_segments, "--seconds", "1", "--least-sessions", "1", *where)
     assert len(read_map(tmp_path / "out/wav.scp")) > 1
 
 
 def test_segments_of_no_seconds_were_cut_for_ever(tmp_path):
     asked = ["segments", *(str(tmp_path / name) for name in ("data", "sessions", "out", "wav"))]
-    refuses("a whole number from 1, not '0'", make_nist, [*asked, "--seconds", "10", "0"])
+    refuses_words("a whole number from 1, not '0'", make_nist, *asked, "--seconds", "10", "0")

@@ -9,7 +9,7 @@ from typing import Annotated, NamedTuple
 import click
 import pytest
 
-from tests.refusals import refuses, refuses_words
+from tests.refusals import accepts, refuses, refuses_words
 from utils.commands import Program
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -108,19 +108,26 @@ def test_a_number_says_of_what_it_is_the_number_or_its_unit() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["d", "o", "--f0-floor"], "'--f0-floor' requires an argument"),
-        (["d", "o", "--f0-flo", "50"], "No such option '--f0-flo'"),
-        (["d", "o", "--f0-floor", "low"], "'--f0-floor': 'low' is not a valid float"),
-        (["d", "o", "--allow-loss", "-1"], "'--allow-loss': expected a whole number from 0, not"),
-        (["d", "o", "--f0-floor", "--help"], "'--f0-floor': a value is expected, not '--help'"),
-        (["d"], "Missing argument 'OUT'"),
-        (["d", "o", "more"], "unexpected extra argument"),
+        (["--block"], "'--block' requires an argument"),
+        (["--blo", "50"], "No such option '--blo'"),
+        (["--block", "low"], "'--block': 'low' is not a valid float"),
+        (["--block", "--help"], "'--block': a value is expected, not '--help'"),
+        (["more"], "unexpected extra argument"),
     ],
 )  # fmt: skip
 def test_usage_errors_are_one_line(words: list[str], said: str) -> None:
-    from steps.extract_f0 import main
+    from steps.protect_stream import main
 
     refuses(re.escape(said), main, words)
+
+
+def test_usage_errors_of_arguments_and_counts_are_one_line() -> None:
+    from steps.extract_f0 import main
+
+    refuses("Missing argument 'OUT'", main, ["d"])
+    refuses(
+        "'--allow-loss': expected a whole number from 0", main, ["d", "o", "--allow-loss", "-1"]
+    )
 
 
 def test_a_tilde_was_a_folder_of_that_name(tmp_path, monkeypatch, capsys):
@@ -144,7 +151,7 @@ def test_commands_stand_in_the_program_s_order_and_one_must_be_named(capsys) -> 
 
     for words, said in ([], "Missing command"), (["nope"], "No such command 'nope'"):
         refuses(said, main, words)
-    assert main(["--help"]) == 0
+    accepts(main, "--help")
     told = capsys.readouterr().out.partition("Commands:")[2]
     assert told.index("verification") < told.index("strongest") < told.index("calibration")
 
@@ -166,15 +173,15 @@ def test_an_option_of_several_words_ends_at_the_next_option() -> None:
 
 
 def test_help_has_arguments_in_order_then_common_options_then_others(capsys) -> None:
-    from steps.extract_f0 import main
+    from steps.extract_xvectors import main
 
-    assert main(["--help"]) == 0
+    accepts(main, "--help")
     told = capsys.readouterr().out
     places = [
         told.index(words)
         for words in (
-            "usage: ", " [OPTIONS] DATA OUT\n", "Extract F0", "  DATA", "  OUT",
-            "Common options:\n  --allow-loss N", "[default: 0]", "Options:\n  --f0-floor HZ",
+            "usage: ", " [OPTIONS] ENCODER DATA OUT\n", "Extract one", "  DATA", "  OUT",
+            "Common options:\n  --allow-loss N", "[default: 0]", "Options:\n  --chunk-seconds S",
         )
     ]  # fmt: skip
     assert places == sorted(places)

@@ -144,8 +144,6 @@ def test_a_crowd_without_distractors_is_legal_linkability() -> None:
         name = key(LINKABILITY, recordings=length)
         assert report[but(name, candidates=30)] == pytest.approx(legal[name], rel=1e-12)
     named: Any = {n: report[key("named", recordings=n, candidates=30)] for n in ("1", "3", "all")}
-    five, ten = (report[key(f"among_{k}", candidates=30)] for k in (5, 10))
-    assert named["1"] < five < ten  # type: ignore[operator]
     assert named["all"] > named["3"] > named["1"]
     assert "named_10_recordings_2_candidates" not in report  # nobody has ten
 
@@ -361,7 +359,8 @@ def test_the_program_joins_the_lists_of_both_sexes(tmp_path: Path) -> None:
     assert report["gap_named_sex"] == 1.0
     assert report["eer_sex_m"] == 0.0  # all scores are reversed, which is folded
     assert report["n_speakers"] == 4
-    twice = [*words, "--listed", f"{tmp_path}/f/trials", f"{tmp_path}/f"]
+    again = shutil.copy(tmp_path / "f/trials", tmp_path / "again")
+    twice = [*words, "--listed", f"{again}", f"{tmp_path}/f"]
     refuses_words("a1 is listed twice", main, "groups", *twice, "-")
 
 

@@ -84,6 +84,8 @@ def test_an_attacker_whom_no_evaluator_can_be_was_left_out_in_silence(plan: Plan
     )
     some = named("semi_informed_backend")
     assert not some.lacking
+    both = named("semi_informed_backend", systems="b2 b2r").notes  # a line for each system
+    assert sum("skipped: semi_informed_backend on b2, b2r with e/cosine: " in n for n in both) == 1
     assert any("skipped: semi_informed_backend on b2r with e/cosine" in note for note in some.notes)
     (one,) = named("ignorant white_box", systems="b2r const_01").lacking
     assert target in one
@@ -134,15 +136,26 @@ def test_a_protocol_overruled_the_options_of_a_config_file(tmp_path: Path) -> No
     assert " --lda-dim 77 " in run_recipe(folder, *options, "--config", "my.conf").stdout
 
 
-def test_a_dry_run_says_that_the_corpus_cannot_be_had(plan: Plan, corpus: Path) -> None:
-    assert not plan().lacking
-    (corpus / "prepare.sh").write_text("corpus=   # folder of the corpus\n")
-    assert plan().lacking == ["--corpus is missing; README.md says which one it is"]
-    assert "--corpus gone: no such folder" in plan(corpus="gone").lacking[0]
-    for options in ({"corpus": "conf"}, {"download": "true"}, {"stage": "1"}):
-        assert not plan(**options).lacking
-    (corpus / "prepare.sh").write_text("corpus=corpus # for what is made\n")
-    assert not plan().lacking
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("an4", "wav: no such folder"), ("emodb", "wav: no such folder"),
+        ("fsdd", "recordings: no such folder"), ("librispeech", "SPEAKERS.TXT is missing"),
+        ("mls", "metainfo.txt is missing"), ("speechocean", "train/wav.scp: no such file"),
+        ("vctk", "speaker-info.txt is missing"), ("vpc2020", "no such folder"),
+        ("TEMPLATE", "no such table of recordings"),
+    ],
+)  # fmt: skip
+def test_a_dry_run_planned_all_steps_with_a_wrong_corpus(tmp_path, name: str, said: str) -> None:
+    """It looked at the folder's path alone."""
+    folder = link_recipe(tmp_path, "evaluation=e\nevaluators=resemblyzer/cosine\n")
+    (folder / "prepare.sh").symlink_to(ROOT / "egs" / name / "prepare.sh")
+    others = (("gone", "gone: no such folder"), ("", "--corpus is missing")) * (name == "an4")
+    for corpus, what in ((str(tmp_path), said), *others):
+        done = run_recipe(folder, "--corpus", corpus, "--systems=", "--dry-run", status=2)
+        assert "run.sh: prepare.sh: " in done.stderr and what in done.stderr
+        assert not done.stdout
+    assert not (folder / "data").exists()
 
 
 def test_the_training_set_was_made_where_no_step_reads_it(plan: Plan, corpus: Path) -> None:

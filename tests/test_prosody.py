@@ -13,7 +13,7 @@ from steps.compare_prosody import main as compare_prosody
 from steps.extract_contours import main as extract_contours
 from steps.synthesis import world
 from steps.synthesis.world import compare, compare_contours, correlate_hz, pitch_of_praat
-from tests.refusals import refuses
+from tests.refusals import accepts, refuses, refuses_words
 from tests.utility import compute_prosody
 from tests.world import write_speech
 from utils.cli import LossError
@@ -89,10 +89,10 @@ def data(tmp_path: Path) -> Path:
 
 def test_programs(data):
     out = data / "out"
-    assert compare_prosody([str(data / "o"), str(data / "p"), str(out)]) == 0
+    accepts(compare_prosody, data / "o", data / "p", out)
     assert set(read_prosody(out / "prosody")) == {"f1-1", "f1-2", "f2-1", "f2-2"}
-    options = ["--utt2spk", str(data / "o/utt2spk"), "--bootstrap", "20"]
-    assert compute_prosody([*options, str(out / "prosody"), str(out / "metrics.json")]) == 0
+    options = ["--utt2spk", data / "o/utt2spk", "--bootstrap", "20"]
+    accepts(compute_prosody, *options, out / "prosody", out / "metrics.json")
     figures = json.loads((out / "metrics.json").read_text())
     assert figures["f0_correlation"] > 0.95
     assert (figures["n_speakers"], figures["n_segments"]) == (2, 4)
@@ -110,12 +110,12 @@ def test_the_pitch_of_the_original_was_tracked_for_each_system(data, capsys):
     (data / "o/wav/f1-2.wav").write_text("no audio")
     sets, lossy = [str(data / "o"), str(data / "p")], ["--allow-loss", "1"]
     for out in ("one", "two"):
-        assert extract_contours([str(data / "o"), str(data / out)]) == 0
+        accepts(extract_contours, data / "o", data / out)
     kept = [(data / out / "contours.npz").read_bytes() for out in ("one", "two")]
     assert kept[0] == kept[1]
     given = ["--contours", str(data / "one/contours.npz")]
     for out, options in (("a", []), ("b", given)):
-        assert compare_prosody([*options, *lossy, *sets, str(data / out)]) == 0
+        accepts(compare_prosody, *options, *lossy, *sets, data / out)
     assert (data / "a/prosody").read_bytes() == (data / "b/prosody").read_bytes()
 
 
@@ -123,9 +123,9 @@ def test_contours_of_other_audio_were_compared(data, capsys, monkeypatch):
     given, sets = data / "one/contours.npz", [str(data / "o"), str(data / "p"), str(data / "out")]
     command = ["--contours", str(given), *sets]
     monkeypatch.setattr(world, "pitch_of_praat", lambda wave: np.zeros(0))  # not installed
-    assert extract_contours([str(data / "o"), str(data / "one")]) == 0
+    accepts(extract_contours, data / "o", data / "one")
     monkeypatch.setattr(world, "pitch_of_praat", lambda wave: np.linspace(100, 200))
-    assert compare_prosody(command) == 0
+    accepts(compare_prosody, *command)
     assert read_prosody(data / "out/prosody")["f1-1"][-1] == pytest.approx(1)
     write_wav(data / "o/wav/f1-2.wav", sung(2, 0.4, 110.0))
     refuses("contours.npz: has f1-2 of another length", compare_prosody, command, kind=LossError)
@@ -136,11 +136,8 @@ def test_contours_of_other_audio_were_compared(data, capsys, monkeypatch):
 def test_an_utterance_of_nobody(data):
     compare_prosody([str(data / "o"), str(data / "p"), str(data / "out")])
     (data / "utt2spk").write_text("f1-1 f1\n")
-    refuses(
-        "has no utterance f1-2",
-        compute_prosody,
-        ["--utt2spk", str(data / "utt2spk"), str(data / "out/prosody"), "-"],
-    )
+    words = ("--utt2spk", data / "utt2spk", data / "out/prosody", "-")
+    refuses_words("has no utterance f1-2", compute_prosody, *words)
 
 
 def test_the_challenges_pitch_correlation_by_hand():

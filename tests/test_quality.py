@@ -11,7 +11,7 @@ import soundfile
 from local.metrics.utility import quality_figures, read_quality
 from steps.estimate_quality import main as estimate_quality
 from steps.quality import WINDOW, Quality, load_estimator, middle, problem_of
-from tests.refusals import refuses, refuses_words
+from tests.refusals import accepts, refuses, refuses_words
 from tests.utility import compute_quality
 from tests.world import RATE, voice, write_speech
 from utils.cli import LossError
@@ -91,14 +91,14 @@ def test_figures_by_hand():
 @pytest.mark.slow
 def test_programs_say_what_has_no_score(data, capsys):
     for name in ("o", "p"):
-        assert estimate_quality([str(data / "o"), str(data / name), str(data / "out" / name)]) == 0
+        accepts(estimate_quality, data / "o", data / name, data / "out" / name)
     said = capsys.readouterr().out
     assert said.count("f1-2: not defined, its audio is silent: ") == 2
     assert "f2-2: not defined, its audio is empty: " in said
     assert "read 4 utterances / written 4 / not defined 2 / skipped 0" in said
-    options = [f"--original={data}/out/o/quality", "--bootstrap", "50", str(data / "o")]
+    options = [f"--original={data}/out/o/quality", "--bootstrap", "50", data / "o"]
     metrics = data / "metrics.json"
-    assert compute_quality([*options, str(data / "out/p/quality"), str(metrics)]) == 0
+    accepts(compute_quality, *options, data / "out/p/quality", metrics)
     figures = json.loads(metrics.read_text())
     assert figures["n_undefined"] == {"empty": 1, "silent": 1}
     assert figures["n_undefined_original"] == {"silent": 1}
@@ -111,7 +111,7 @@ def test_what_cannot_be_read_is_a_loss_not_a_score(data):
     command = [str(data / "o"), str(data / "p"), str(data / "out")]
     refuses(r"1 of 4 utterances lost, 0 allowed.*f1-1", estimate_quality, command, kind=LossError)
     assert not (data / "out/quality").exists()
-    assert estimate_quality(["--allow-loss", "1", *command]) == 0
+    accepts(estimate_quality, "--allow-loss", "1", *command)
     assert (data / "out/skipped.txt").read_text().startswith("f1-1 ")
     write_data_dir(data / "p", {"wav.scp": {"x": "x.wav"}, "utt2spk": {"x": "x"}})
     refuses("has no f1-1, which", estimate_quality, command)

@@ -69,6 +69,7 @@ def names(text: str) -> str:
         ("button", "SIL B- AH1- T- AH- N SIL"),  # a syllabic consonant
         ("(well-known)", "SIL W- EH1- L- N- OW1- N SIL"),
         ("1,000", "SIL W- AH1- N TH- AW1- Z- AH- N- D SIL"),  # was read as 1 and 000
+        ("6-1", "SIL S- IH1- K- S W- AH1- N SIL"),  # was read with a dash
         ("", ""),
         ("... !", ""),
         ("“” — 。", ""),
@@ -353,6 +354,22 @@ def test_words_in_their_usual_time_are_told_and_doubtful_ones_keep_theirs(placed
     assert told == {"unread": 3.0} and not words and len(made) == len(one)
     alone = placed(text, [0.1] * 3, doubt=None, time="map").tell(one, target(), np.copy)
     assert alone.seconds.keys() == {"read"} and not alone.words
+
+
+def test_a_telephone_number_was_said_as_a_whole_number(
+    placed: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the ways to say one that which agrees most with what was heard is read."""
+    for text, n, number in (("110.", 4, "1 1 0."), ("1610.", 3, "16 10.")):
+        monkeypatch.setattr(
+            "steps.content.reading.agreement",
+            lambda read, heard, words, n=n: np.full(len(words), 0.5 + 0.5 * (len(words) == n)),
+        )
+        made = placed(f"Call {text}", time="map")
+        _, _, words = made.tell(voice(6.0, 120, 550), target(), np.copy)
+        assert [word[4] for word in words] == ["Call", *[text] * (n - 1)]
+        phones = made.network.reader.timed(phones_of(f"Call {number}", goes_on=True))
+        assert [word[2] for word in words] == [begin / 100 for begin, _ in in_time(phones, {})[1]]
 
 
 def test_phones_last_as_usual_but_in_words_that_are_kept() -> None:

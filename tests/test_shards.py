@@ -87,6 +87,11 @@ def test_a_failed_file_is_named_by_who_ends_the_shards(folder, tmp_path, key, mo
     assert [file["status"] for file in account(out).values()].count("done") == 4
 
 
+def test_each_file_was_blamed_where_no_job_had_begun(folder, tmp_path, key):
+    given = ("--key-file", key, "--launcher", "false --config x", folder, tmp_path / "out")
+    refuses("false --config x: none of its jobs began", run, *given)
+
+
 @pytest.mark.slow
 def test_an_archive_under_slurm_goes_on_after_a_kill(tmp_path, key, slurm):
     source, out = tmp_path / "in", tmp_path / "out"

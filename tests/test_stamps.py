@@ -143,12 +143,6 @@ def test_the_same_command_resumes_and_another_starts_afresh(work):
     assert not Path("a").exists()
 
 
-def test_a_file_changed_or_removed_by_hand_is_noticed(work):
-    make(Path("a"), ["tool"])
-    Path("a/result").unlink()
-    assert why("a", "tool") == "a: result not as the step left it"
-
-
 def test_a_folder_that_no_recipe_made_is_not_cleared(work):
     Path("precious").mkdir()
     Path("precious/thesis").write_text("years")

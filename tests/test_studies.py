@@ -235,8 +235,8 @@ def test_the_aligned_attacker_in_the_recipe(world: Path, tmp_path: Path) -> None
         assert float(value[of, who, named_by, "chance"]) == 0.25
     assert "legal" not in {family for family, who, *_ in value if who == "aligned"}
     rows = tabulate(SPECS["reid"], with_numbers(pd.DataFrame(figures, columns=[*METRICS]))).rows
-    assert {tuple(row[:4]) for row in rows} == {
-        ("small_test_f", "b2", who, "OA") for who in ("aligned", "ignorant")
+    assert {tuple(row[:3]) for row in rows} == {
+        ("small_test_f", "b2", who) for who in ("aligned", "ignorant")
     }
     told = tmp_path / "exp/scores/b2/aligned.tiny+cosine/OA/small_test_f/attacker.json"
     record = json.loads(told.read_text())

@@ -19,11 +19,11 @@ GOLDEN = Path(__file__).with_name("systems.sha256")
 
 
 def test_every_system_has_the_settings_that_it_had_in_a_file_of_its_own():
-    """GOLDEN has the digest of the settings of each, from before there were variants. Another
-    system gets a line; one that is there keeps its own, or figures would change their meaning."""
-    found = [f"{digest_json(read_settings(SYSTEMS / f'{name}.yaml'))}  {name}"
-             for name in list_settings(SYSTEMS)]  # fmt: skip
-    assert found == GOLDEN.read_text().splitlines()
+    """GOLDEN has the digest of the settings of each, from before there were variants: they stay, or
+    figures would change their meaning."""
+    found = {f"{digest_json(read_settings(SYSTEMS / f'{name}.yaml'))}  {name}"
+             for name in list_settings(SYSTEMS)}  # fmt: skip
+    assert found >= {*GOLDEN.read_text().splitlines()}
 
 
 def test_every_variant_says_what_it_is_for_and_is_no_file():
@@ -120,7 +120,7 @@ def test_a_step_knows_when_its_variant_changes(folder):
         ("{base: x, question: Q}", "x: base: 'x' is unknown; known: b2"),
         ("{question: Q, alpha: 0.7}", "x: base: None is unknown"),
         ("{base: [b2], question: Q}", "x: base: ['b2'] is unknown"),
-        ("{base: b2, alpha: 0.7}", "x: question: what this variant is for is expected, in words"),
+        ("{base: b2, alpha: 0.7}", "x: question: say in words what this variant is for"),
         ("{base: b2, question: Q, alpa: 1}", "x: alpa: unknown setting; known: anonymiser, alpha"),
         ("{base: b2, question: Q, alpha: a}", "x: alpha: 'a'; a number is expected"),
         ("{base: b2, question: Q, anonymiser: c}", "x: anonymiser: 'c' is unknown"),

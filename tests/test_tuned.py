@@ -15,7 +15,7 @@ from steps.speaker.config import EncoderConfig
 from steps.speaker.encoders import NetworkEncoder, load_encoder, load_network
 from steps.speaker.network import EncoderNetwork
 from steps.training.settings import read_config
-from tests.refusals import refuses
+from tests.refusals import accepts, refuses
 
 CONFS = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/encoders"
 CONF = CONFS / "resemblyzer_tuned.yaml"
@@ -75,7 +75,7 @@ def test_training_starts_from_the_package_and_is_read_back(name, size, tmp_path,
     conf, out = tmp_path / "conf.yaml", tmp_path / "model"
     conf.write_text(yaml.safe_dump(settings))
     data = make_data_dir(tmp_path / "data", {"a": 2, "b": 2}, seconds=2)
-    assert train_encoder.main(["--workers", "0", str(conf), str(data), str(out)]) == 0
+    accepts(train_encoder.main, "--workers", "0", conf, data, out)
     first = dict(EncoderNetwork(read_config(EncoderConfig, conf)).named_parameters())
     for part, value in load_network(out)[1].named_parameters():
         moved = (value - first[part]).abs().max().item()

@@ -24,7 +24,7 @@ from steps.synthesis.f0 import F0Stats, compute_f0_stats, mix_f0_stats
 from steps.synthesis.matching import WorldSynthesiser
 from steps.synthesis.voices import VoicePool, match_vectors
 from steps.synthesis.world import analyse, synthesise
-from tests.refusals import refuses
+from tests.refusals import accepts, refuses
 from tests.world import (
     ODD_SIGNALS,
     RATE,
@@ -38,9 +38,9 @@ from tests.world import (
 from utils.archives import read_vectors, write_archive
 from utils.seeds import Draws
 
-RANDOM = "anonymiser: voice_conversion\nneighbours: 3\ngenerator: {name: random, averaged: 2}\n"
+RANDOM = "anonymiser: voice_conversion\ngenerator: {name: random, averaged: 2}\n"
 FARTHEST = (
-    "anonymiser: voice_conversion\nneighbours: 3\n"
+    "anonymiser: voice_conversion\n"
     "generator: {name: farthest, distance: cosine, candidates: 3, averaged: 2}\n"
 )
 GENDERS = {f"{gender}{number}": gender for gender in "fm" for number in range(5)}
@@ -75,7 +75,7 @@ def source(name: str = "s1", gender: str | None = "f", **other: object) -> Sourc
 
 
 def key(level: str = "spk", dataset: str = "set", utt: str = "s1-1", spk: str = "s1"):
-    return make_keys(level, {utt: spk}, dataset, [])[utt]
+    return make_keys(level, {utt: spk}, dataset)[utt]
 
 
 def pseudo(system, speaker: SourceSpeaker, *where: str):
@@ -158,7 +158,7 @@ def test_a_source_in_the_pool_is_never_his_own_voice(load, pool):
     vectors = dict(zip(VoicePool.load(pool).speakers, VoicePool.load(pool).xvectors, strict=True))
     nearest = FARTHEST.replace("averaged: 2", "averaged: 3")
     for text in (nearest, RANDOM + "level: const\n"):
-        system = load(text + "neighbours: 9\n".replace("neighbours", "k"))
+        system = load(text)
         for name in GENDERS:
             made = pseudo(system, source(name, GENDERS[name], xvector=vectors[name]))
             assert name not in made.target.voices
@@ -180,7 +180,7 @@ def test_constant_target_is_one_real_speaker(load, pool):
     refuses("draws nothing", load, text, draw=1)
     himself = pseudo(system, source(voice, "m", xvector=None))  # whoever came before
     assert himself.target.voices != (voice,)
-    for wrong in ("level: spk\n", "gender: same\n", "neighbours: 4\n"):
+    for wrong in ("level: spk\n", "gender: same\n"):
         refuses("one real voice", load, text + wrong)
 
 
@@ -208,12 +208,13 @@ def test_odd_signals(load, name):
     check_odd_signal(wave, load(FARTHEST + "f0: linear\n").transform(wave, key(), who)[0])
 
 
-def test_a_small_pool_is_noted_and_a_missing_gender_is_an_error(load, pool, tmp_path):
-    system = load("anonymiser: voice_conversion\nneighbours: 9\ngenerator: {name: random}\n")
+def test_a_small_pool_is_noted_and_a_missing_gender_is_an_error(load, pool, tmp_path, monkeypatch):
+    monkeypatch.setattr(voice_conversion, "R", 9)
+    system = load("anonymiser: voice_conversion\ngenerator: {name: random}\n")
     for name in ("s1", "s2"):
         made = pseudo(system, source(name))
     assert len(made.target.voices) == 5
-    assert len([note for note in system.notes if note.startswith("neighbours: 9 asked")]) == 1
+    assert len([note for note in system.notes if note.startswith("9 voices are mixed")]) == 1
     assert any("100 asked" in note for note in system.notes)
     assert system.is_random is False  # all five are averaged
     copy = tmp_path / "copy"
@@ -248,8 +249,7 @@ def test_a_draw_among_both_genders_does_not_count_where_one_is_asked_for(load, n
 
 def run(conf: Path, data: Path, out: Path, pool: Path, *options: object) -> dict[str, list[str]]:
     """pseudo.tsv of a run of the program, without the seconds, by utterance."""
-    command = [*options, "--pool", pool, conf, data, out, out / "wav"]
-    assert main([str(word) for word in command]) == 0
+    accepts(main, *options, "--pool", pool, conf, data, out, out / "wav")
     return pseudo_rows(out, "key", "pseudo", "target_gender", "voices")
 
 
@@ -278,7 +278,7 @@ def test_same_bits_whatever_the_order_and_the_parts(make_data_dir, pool, tmp_pat
         "averaged": 2,
         "distance": "cosine",
     }
-    assert (settings["neighbours"], settings["k"], settings["f0"]) == (3, 4, "none")
+    assert settings["f0"] == "none"
 
 
 def test_missing_folders_and_generators_are_named(tmp_path, pool):
@@ -330,7 +330,7 @@ def put_together(pool: Path, monkeypatch: pytest.MonkeyPatch):
         generator.is_random = is_random
         monkeypatch.setattr(voice_conversion, "load_generator", lambda *_: generator)
         monkeypatch.setattr(voice_conversion, "_load_synthesiser", lambda *_: synthesiser)
-        given = ConversionSettings("voice_conversion", by, "spk", "other", neighbours=2, **more)
+        given = ConversionSettings("voice_conversion", by, "spk", "other", **more)
         parsed = Parsed(given, {"name": "known"}, Description("spk"))
         return VoiceConversion(parsed, run_of(draw=draw, pool=pool)), generator, synthesiser
 

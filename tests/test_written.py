@@ -14,7 +14,7 @@ from steps.channels.written import ContentEncoder, energy_contour, rhythm_of
 from steps.speaker import backends
 from steps.speaker.backends import Distance, ScaledCosine, standardise
 from steps.speaker.encoders import TooShortError, load_encoder
-from tests.refusals import refuses
+from tests.refusals import accepts, refuses, refuses_words
 from tests.world import say
 from utils.archives import read_vectors, write_archive
 from utils.arrays import Float32, Float64
@@ -61,7 +61,7 @@ def test_scaled_cosine_by_hand(tmp_path: Path) -> None:
     pairs = {"a u": "target", "a v": "nontarget", "b u": "nontarget", "b v": "target"}
     write_map(tmp_path / "trials", pairs, blanks=True)
     files = [str(tmp_path / name) for name in ("e.scp", "t.scp", "trials", "s")]
-    assert score_trials.main(["--backend", "cosine_scaled", *files]) == 0
+    accepts(score_trials.main, "--backend", "cosine_scaled", *files)
     found = [float(line.split()[2]) for line in Path(files[-1]).read_text().splitlines()]
     assert found == pytest.approx([0, 0, 0, 0], abs=1e-6)
     side = np.array([[-1.0, 1], [1, -1], [0, 0], [-1, -1], [1, 1]])
@@ -96,7 +96,7 @@ def test_level_by_hand(tmp_path: Path) -> None:
     pairs = {"a u": "nontarget", "a v": "target", "b u": "target", "b v": "nontarget"}
     write_map(tmp_path / "trials", pairs, blanks=True)
     files = [str(tmp_path / name) for name in ("e.scp", "t.scp", "trials", "s")]
-    assert score_trials.main(["--backend", "distance", *files]) == 0
+    accepts(score_trials.main, "--backend", "distance", *files)
     found = [float(line.split()[2]) for line in Path(files[-1]).read_text().splitlines()]
     assert found == pytest.approx([-2, 0, 0, -2], abs=1e-6)
     words = [
@@ -119,7 +119,7 @@ def test_one_person_has_no_level_among_others(tmp_path: Path) -> None:
         write_archive(tmp_path / name, {name: np.float32([1])})
     write_map(tmp_path / "trials", {"a b": "target"}, blanks=True)
     files = [str(tmp_path / name) for name in ("a.scp", "b.scp", "trials", "s")]
-    refuses("1 person is enrolled", score_trials.main, ["--backend", "distance", *files])
+    refuses_words("1 person is enrolled", score_trials.main, "--backend", "distance", *files)
     assert not Distance().rows(np.full((3, 1), -20.0)).any()
 
 
@@ -189,14 +189,14 @@ def test_gaussian_by_hand(tmp_path: Path) -> None:
     write_archive(tmp_path / "xvector", rows)
     write_map(tmp_path / "utt2spk", names)
     paths = [str(tmp_path), str(tmp_path), str(tmp_path / "g")]
-    assert train_backend.main(["--gaussian", *paths]) == 0
+    accepts(train_backend.main, "--gaussian", *paths)
     write_archive(tmp_path / "e/spk_xvector", {"a": np.float32([5]), "b": np.float32([-1])})
     write_map(tmp_path / "e/num_utts.ark", {"a": 1, "b": 3})
     write_archive(tmp_path / "t/xvector", {"u": np.float32([4]), "v": np.float32([20])})
     pairs = {f"{m} {u}": "target" for m in "ab" for u in "uv"}
     write_map(tmp_path / "pairs", pairs, blanks=True)
     files = [str(tmp_path / name) for name in ("e", "t", "pairs", "s")]
-    assert score_trials.main(["--backend", paths[2], *files]) == 0
+    accepts(score_trials.main, "--backend", paths[2], *files)
     found = [float(line.split()[2]) for line in Path(files[-1]).read_text().splitlines()]
     within, between = noise.var() * 4 / 3, people.var() - noise.var() / 3
 
@@ -208,7 +208,7 @@ def test_gaussian_by_hand(tmp_path: Path) -> None:
 
     wanted = [score(*x, y) for x in ((5, 1), (-1, 3)) for y in (4, 20)]
     assert found == pytest.approx(wanted, rel=0.02)
-    assert train_backend.main(paths) == 0
+    accepts(train_backend.main, *paths)
     refuses("is of one dimension", score_trials.main, ["--backend", paths[2], *files])
 
 
@@ -224,7 +224,7 @@ def test_rhythm_of_a_set(tmp_path: Path) -> None:
     words = ["rhythm", str(tmp_path), str(data), str(tmp_path / "x")]
     refuses("wav.scp", extract_channel.main, words)
     write_map(data / "wav.scp", {utt: tmp_path / f"{utt}.wav" for utt in ("a-1", "a-2")})
-    assert extract_channel.main(words) == 0
+    accepts(extract_channel.main, *words)
     found = read_vectors(tmp_path / "x/xvector.scp")
     assert found["a-1"][:4] == pytest.approx(found["a-2"][:4]) and found["a-2"][4] == 0
 
@@ -284,17 +284,17 @@ def test_weights_of_held_out_people(tmp_path: Path) -> None:
         text = f"a u {values[0]}\nb u {values[1]}\n"
         (tmp_path / name).write_text(text)
     files = [str(tmp_path / name) for name in ("t", "out", "x", "y")]
-    assert fuse_scores.main([*held, *files]) == 0
+    accepts(fuse_scores.main, *held, *files)
     weights = read_json_object(tmp_path / "out/weights.json", "")["weights"]
     wanted = learn_weights(trials, [heard, noise])
     assert [*weights.values()] == pytest.approx(wanted, rel=0.05) and wanted[0] > 1
     found = read_scores(tmp_path / "out/scores").score
     assert found == pytest.approx(np.array([1, -1]) * (weights[files[3]] - weights[files[2]]))
     write_json(tmp_path / "b/held/held_out.json", {"held_out_why_undefined": "3 people"})
-    assert fuse_scores.main([*held, *files]) == 0
+    accepts(fuse_scores.main, *held, *files)
     told = read_json_object(tmp_path / "out/weights.json", "")
     assert set(told["weights"].values()) == {1.0} and "b/held: 3 people" in told["why_equal"]
-    refuses("1 --learn-from for 2 SCORES", fuse_scores.main, [*held[:3], *files])
+    refuses_words("1 --learn-from for 2 SCORES", fuse_scores.main, *held[:3], *files)
 
 
 def test_many_values_of_few_people_hid_what_a_plda_learns() -> None:

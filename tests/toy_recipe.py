@@ -28,6 +28,13 @@ begin_recipe toy "$@"
 """
 
 
+def stages(*each: str, first: int = 1) -> str:
+    """Stages of a recipe's script, numbered from the first on, with what each makes."""
+    return "".join(
+        f'if in_stage {n} "stage"; then\n  each {one}\nfi\n' for n, one in enumerate(each, first)
+    )
+
+
 def make_toy(folder: Path, body: str, *rows: dict[str, Any]) -> Path:
     """A recipe whose stages are in `body`, and its plan; returns its script."""
     (folder / "local").mkdir(exist_ok=True)

@@ -14,6 +14,7 @@ import torch
 from scipy.signal import lfilter
 
 from steps.audio import write_wav
+from steps.generators.training import TrainingVectors
 from steps.sources import Resources, SystemRun
 from steps.synthesis.base import Target
 from steps.synthesis.f0 import compute_f0_stats, write_f0_stats
@@ -218,6 +219,22 @@ def write_people(
     write_archive(folder / "xvector", made)
     write_data_dir(folder, {"utt2spk": utt2spk, **tables})
     return str(folder), str(folder)
+
+
+def around(
+    voices: Float64, each: int, rng: np.random.Generator, within: Float64 | float
+) -> TrainingVectors:
+    """x-vectors of speakers s00, s01 ...: `each` around each of their voices (S, d)."""
+    n, d = voices.shape
+    vectors = voices[:, None] + within * rng.standard_normal((n, each, d))
+    flat = vectors.reshape(-1, d).astype(np.float32)
+    return TrainingVectors(tuple(f"s{i:02d}" for i in range(n)), flat, np.arange(n).repeat(each))
+
+
+def training_vectors(n_speakers: int = 12, each: int = 5, d: int = 16) -> TrainingVectors:
+    """x-vectors of speakers who are far apart."""
+    rng = np.random.default_rng(0)
+    return around(4.0 * rng.standard_normal((n_speakers, d)) + 1.0, each, rng, 0.5)
 
 
 def audio_of(data: Path) -> TrainingAudio:

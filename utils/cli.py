@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, TextIO, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -92,6 +92,8 @@ def run_program(main: Callable[[Sequence[str] | None], int]) -> NoReturn:
     logging.basicConfig(
         level=logging.INFO, stream=sys.stderr, format=f"{name}: %(levelname)s: %(message)s"
     )
+    for talkative in ("speechbrain", "matplotlib"):  # of how they were set up
+        logging.getLogger(talkative).setLevel(logging.WARNING)
     try:
         status = main(None)
         sys.stdout.flush()
@@ -125,56 +127,50 @@ LONG = 60.0
 
 
 def progress(
-    name: str,
-    *,
-    unit: str = "utterances",
-    stream: TextIO | None = None,
-    clock: Callable[[], float] = time.monotonic,
-    beside: Callable[[], str] = str,
+    name: str, *, unit: str = "utterances", beside: Callable[[], str] = str
 ) -> Callable[[Iterable[Item]], Iterator[Item]]:
     """Make a wrapper for an iterable: it yields the items unchanged and shows how many are done.
 
     On a terminal: a tqdm bar. Elsewhere lines such as `anonymise: 120 of 400 utterances, 0:35
     left`, at least 10 s apart, and from the second on only where 10 % more is done or a minute has
     gone; a stage of less than 10 s writes nothing. The time left assumes that the rest goes as
-    fast. beside: what else is said of how far it is.
+    fast as all but the first. beside: what else is said of how far it is.
     """
 
     def wrapped(items: Iterable[Item]) -> Iterator[Item]:
-        out = sys.stderr if stream is None else stream
         total = len(items) if isinstance(items, Sized) else None
-        if out.isatty():
+        if sys.stderr.isatty():
             from tqdm import tqdm
 
-            bar = tqdm(items, name, total, unit=f" {unit}", file=out, dynamic_ncols=True)
-            return on_terminal(bar)
-        return in_lines(items, total, out)
+            return on_terminal(tqdm(items, name, total, unit=f" {unit}", dynamic_ncols=True))
+        return in_lines(items, total)
 
     def on_terminal(bar: "tqdm[Item]") -> Iterator[Item]:
         for item in bar:
             bar.set_postfix_str(beside(), refresh=False)
             yield item
 
-    def in_lines(items: Iterable[Item], total: int | None, out: TextIO) -> Iterator[Item]:
-        started = last = clock()
+    def in_lines(items: Iterable[Item], total: int | None) -> Iterator[Item]:
+        started = last = first = time.monotonic()
         told = 0
         for done, item in enumerate(items):
-            now = clock()
+            now = time.monotonic()
+            first = now if done < 2 else first  # it also has what is loaded
             more = total is not None and done - told >= SHARE * total
             if now - last >= APART and (more or not told or now - last >= LONG):
                 further = beside() and f", {beside()}"
-                out.write(f"{name}: {_how_far(done, total, unit + further, now - started)}\n")
-                out.flush()
+                far = _how_far(done, total, unit + further, now - started, now - first)
+                print(f"{name}: {far}", file=sys.stderr, flush=True)
                 last, told = now, done
             yield item
 
     return wrapped
 
 
-def _how_far(done: int, total: int | None, unit: str, seconds: float) -> str:
+def _how_far(done: int, total: int | None, unit: str, seconds: float, but_first: float) -> str:
     if total is None:
         return f"{done} {unit} in {clock_time(seconds)}"
-    left = clock_time(seconds * (total - done) / done) if done else "unknown time"
+    left = clock_time(but_first * (total - done) / (done - 1)) if done > 1 else "unknown time"
     return f"{done} of {total} {unit}, {left} left"
 
 

@@ -16,7 +16,7 @@ from utils.commands import program
 from utils.datachecks import FILES
 from utils.datadir import DataDir, Tables, derive_data_dir, load_source
 from utils.options import TargetFolder
-from utils.tables import sort_ids
+from utils.tables import few, sort_ids
 
 
 def combine(sources: Sequence[DataDir]) -> Tables:
@@ -40,12 +40,11 @@ def _join(name: str, table: dict[str, str], source: DataDir, sources: Sequence[D
         common = [key for key in common if table[key] != new[key]]
     if common:
         first = next(other for other in sources if common[0] in other.tables.get(name, {}))
-        what = f"{FILES[name].noun('segments' in source.tables)} {common[0]}"
-        more = f" and {len(common) - 1} more" if len(common) > 1 else ""
+        what = f"{FILES[name].noun('segments' in source.tables)} {few(common, 1)}"
         why = " with another value"
         if FILES[name].key != "speaker":
             why = "; give one source other ids with utils/copy_data_dir.py"
-        raise UserError(f"{source.path / name}: {what}{more}: also in {first.path}{why}")
+        raise UserError(f"{source.path / name}: {what}: also in {first.path}{why}")
     table.update(new)
 
 

@@ -12,7 +12,7 @@ Behind the type stand what --help says and what stands for the value (left out: 
 any order, a function that makes the value of its text, or raises BadValue or ValueError (left out:
 the type; a `bool` without one is a flag), a tuple of the only values (or the type is a Literal),
 and COMMON. Sequence[T] is an option that may be given again, tuple[T, T] takes as many words, and
-tuple[T, ...] all up to the next option.
+tuple[T, ...] all up to the next option. A NamedTuple stands for its fields, which are options.
 """
 
 import os
@@ -127,11 +127,22 @@ def _parameter(asked: Parameter) -> click.Parameter:
 
 
 def _command(function: Callable[..., int | None], text: str) -> click.Command:
-    text = cleandoc(text)
+    text, params, groups = cleandoc(text), list[click.Parameter](), dict[str, Any]()
+    for name, asked in signature(function).parameters.items():
+        own = [asked]
+        if hasattr(asked.annotation, "_fields"):
+            groups[name] = asked.annotation
+            fields = signature(asked.annotation).parameters.values()
+            own = [one.replace(kind=asked.KEYWORD_ONLY) for one in fields]
+        params += map(_parameter, own)
+
+    def call(**values: Any) -> int | None:
+        made = {name: of(*map(values.pop, of._fields)) for name, of in groups.items()}
+        return function(**values, **made)
+
     return _Command(
-        function.__name__.strip("_"), callback=function, help=text,
-        short_help=text.partition("\n")[0],
-        params=[_parameter(asked) for asked in signature(function).parameters.values()],
+        function.__name__.strip("_"), callback=call, help=text,
+        short_help=text.partition("\n")[0], params=params,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     )  # fmt: skip
 

@@ -45,8 +45,12 @@ fetch_file() { # URL CHECKSUMS
   mv "$part" "downloads/$name"
 }
 
+# Ends the script where it shall only look at the corpus, as a dry run has it: what follows takes long, or writes.
+end_of_look() { [[ -z ${LOOK_ONLY-} ]] || exit 0; }
+
 # Sets work: an empty folder that goes when the script ends.
 make_work() {
+  end_of_look
   work=data/.prepare
   rm -rf "$work"
   mkdir -p "$work"

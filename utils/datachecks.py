@@ -13,7 +13,16 @@ from pathlib import Path
 from typing import Literal
 
 from utils.cli import UserError
-from utils.tables import StrPath, invert, is_there, scan_lines, sort_ids, split_fields, split_key
+from utils.tables import (
+    StrPath,
+    few,
+    invert,
+    is_there,
+    scan_lines,
+    sort_ids,
+    split_fields,
+    split_key,
+)
 
 # ---- Audio files: length, sampling rate, and whether they can be used.
 
@@ -354,12 +363,8 @@ def _check_spk2utt(table: FileTable, spk2utt: Mapping[str, list[str]]) -> Iterat
         listed, own = split_fields(row), spk2utt.get(spk, [])
         if sort_ids(listed) != own:
             wrong = (Counter(listed) - Counter(own)) | (Counter(own) - Counter(listed))
-            message = f"{spk}: does not agree with utt2spk on {_few(sort_ids(wrong))}"
+            message = f"{spk}: does not agree with utt2spk on {few(sort_ids(wrong))}"
             yield table.problem(spk, "spk2utt", message, table.fix)
-
-
-def _few(ids: list[str]) -> str:
-    return " ".join(ids[:3]) + (f" and {len(ids) - 3} more" if len(ids) > 3 else "")
 
 
 def _check_speaker_order(tables: Mapping[str, FileTable]) -> Iterator[Problem]:
@@ -381,7 +386,7 @@ def _check_audio(tables: Mapping[str, FileTable], opened: bool) -> Iterator[Prob
     for name, keys in by_file.items():
         if len(keys) > 1:
             every = len(keys) == len(table.rows)
-            whose = "all ids have" if every else f"{_few(keys)} have"
+            whose = "all ids have" if every else f"{few(keys)} have"
             message = f"{whose} the same audio file {name}"
             yield table.problem(keys[0], "same file", message, "check the paths", every)
     rates: Counter[int] = Counter()

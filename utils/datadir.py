@@ -11,6 +11,7 @@ from utils.datachecks import BEARABLE, FILES, OTHER_NAMES, find_problems, read_t
 from utils.tables import (
     StrPath,
     atomic_write,
+    few,
     invert,
     is_there,
     read_headed,
@@ -205,19 +206,15 @@ def derive_data_dir(target: Path, tables: Tables, *sources: DataDir) -> list[str
 
 def describe_difference(got: Collection[str], expected: Collection[str], what: str) -> str:
     """`3 of 40 utterances missing (a b c), 1 utterance unknown (x)`; empty where the ids agree."""
-    missing, unknown = set(expected) - set(got), set(got) - set(expected)
+    missing = sort_ids(set(expected) - set(got))
+    unknown = sort_ids(set(got) - set(expected))
     parts = []
     if missing:
-        parts.append(f"{len(missing)} of {len(expected)} {what}s missing {_examples(missing)}")
+        parts.append(f"{len(missing)} of {len(expected)} {what}s missing ({few(missing)})")
     if unknown:
         plural = "s" if len(unknown) > 1 else ""
-        parts.append(f"{len(unknown)} {what}{plural} unknown {_examples(unknown)}")
+        parts.append(f"{len(unknown)} {what}{plural} unknown ({few(unknown)})")
     return ", ".join(parts)
-
-
-def _examples(ids: Collection[str]) -> str:
-    first = sort_ids(ids)[:3]
-    return f"({' '.join(first)}{' ...' if len(ids) > len(first) else ''})"
 
 
 # ---- Separation of speakers: nobody on whom a model is tested may be in its training data.

@@ -25,7 +25,7 @@ from utils.orphans import lock_folder, start_guard
 from utils.parts import merge_parts, split_data_dir
 from utils.recipe import Foreseen, Planned, Row, Script, dependencies, fill, write_plan
 from utils.stamps import Step, commit_of_code, read_stamp
-from utils.tables import PARTIAL, write_json
+from utils.tables import PARTIAL, few, write_json
 
 GRACE = 20.0  # seconds: longer than a launcher needs to cancel its jobs
 OWNED, COMMAND = "PSEUDOVOX_OWNED", "PSEUDOVOX_COMMAND"  # in the environment
@@ -99,9 +99,9 @@ class Driver:
         with self._owned():
             (planned, rows), planned_at = self._plan(), 0  # which writes settings of others' speech
             self._record()
-            self._tell(planned, rows)
             if planned.lacking and self.is_dry:  # before hundreds of steps are looked at
                 return self._tell_lacking(planned)
+            self._tell(planned, rows)
             self._tell_stale(rows, first)
             asked = [row for row in rows if first <= row.stage <= last]
             steps = [] if self.is_dry else [*self._foreseen(asked, set())]
@@ -149,11 +149,10 @@ class Driver:
                 why = f"made by: {shlex.join(made or ())}"
             stale |= dict.fromkeys(row.outs, why) if why else {}
         if stale:
-            out, why = next(iter(stale.items()))
-            more = f" and {len(stale) - 1} more" if len(stale) > 1 else ""
+            told = few([f"{out} ({why})" for out, why in stale.items()], 1)
             complain(
                 f"{self.name}: what stages before {first} made is out of date, and so is what this "
-                f"run makes of it: {out} ({why}){more}; run it without --stage"
+                f"run makes of it: {told}; run it without --stage"
             )
 
     def _tell_stage(self, stage: int) -> None:

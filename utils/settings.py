@@ -40,7 +40,8 @@ def Number(
     least: float = -math.inf, most: float = math.inf, above: float = -math.inf,
     below: float = math.inf, multiple: int = 1, odd: bool = False, unit: str = "",
 ) -> Rule:  # fmt: skip
-    """Bounds of a number: at least, above, at most, below. multiple, odd: of a whole number."""
+    """Bounds of a number: at least, above, at most, below. multiple, odd: what a whole number must
+    be."""
     bounds = {"at least": least, "above": above, "at most": most, "below": below}
     ends = [f"{word} {bound:g}" for word, bound in bounds.items() if math.isfinite(bound)]
     if math.isfinite(least) and math.isfinite(most):
@@ -151,7 +152,7 @@ def settings_text(path: StrPath) -> bytes:
         raise UserError(f"{where}: settings are expected, one `name: value` a line")
     base = choose(bases, variant.get("base"), where, "base")
     if not isinstance(variant.get("question"), str):
-        raise UserError(f"{where}: question: what this variant is for is expected, in words")
+        raise UserError(f"{where}: question: say in words what this variant is for")
     changed = {k: v for k, v in variant.items() if k not in ("base", "question")}
     text: str = yaml.safe_dump({**read_settings(base), **changed}, sort_keys=False)
     return text.encode()

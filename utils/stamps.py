@@ -38,13 +38,12 @@ from typing import Any
 from utils import digests
 from utils.cli import UserError, run_program
 from utils.orphans import refuse_living_job
-from utils.tables import StrPath, read_json_object, timed_in, write_json
+from utils.tables import StrPath, few, read_json_object, timed_in, write_json
 
 ROOT = Path(__file__).resolve().parents[1]
 DONE = ".done"
 NEUTRAL_OPTIONS = ("--nj", "--download", "--parts")
 MOST_SHOWN = 300  # characters of a command that changed
-MOST_NAMED = 3  # files that changed
 _TEMPLATE = re.compile(r"\blocal/report/[\w/]+(?:\.\w+)?\.(?:jinja|csv|yaml|mplstyle)\b")
 _BESIDE = re.compile(r'Path\(__file__\)\.with_name\("([\w.]+)"\)')  # a table of a module
 MEMORY = Path("exp/.digests")  # of files that have not changed
@@ -383,8 +382,7 @@ class Step:
         if "outputs" in stamp and was == now:
             return None
         names = sorted(n for n in was.keys() | now.keys() if was.get(n) != now.get(n))
-        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-        return f"{out}: {', '.join(names[:MOST_NAMED])}{more} not as the step left it"
+        return f"{out}: {few(names)} not as the step left it"
 
     def settle(self) -> list[Path]:
         """Put finished content back that a killed run, or a command that failed, has set aside and

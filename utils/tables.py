@@ -339,6 +339,11 @@ def sort_ids(ids: Iterable[str]) -> list[str]:
     return sorted(ids)
 
 
+def few(names: Sequence[str], most: int = 3) -> str:
+    """`a b c and 2 more`."""
+    return " ".join(names[:most]) + f" and {len(names) - most} more" * (len(names) > most)
+
+
 def invert(utt2spk: Mapping[str, str]) -> dict[str, list[str]]:
     """Make spk2utt from utt2spk, both levels in C order."""
     spk2utt: dict[str, list[str]] = {}

@@ -91,6 +91,9 @@ class Scores:
         return len(self.score)
 
 
+Pairs = TypeVar("Pairs", Trials, Scores)
+
+
 def line_of(pairs: Trials | Scores, row: int) -> int:
     """Line of the file on which a row stands (a table has a header, and may have blank lines)."""
     return pairs.lines[row] if pairs.lines else row + 1
@@ -212,16 +215,18 @@ def check_not_itself(
     logger.warning("%sthey are counted", message)
 
 
-def merge_scores(parts: Mapping[Path, Scores]) -> Scores:
-    """Join the scores of several files; UserError for a pair that is in two of them."""
-    if len(parts) == 1:
-        return next(iter(parts.values()))
+def merge(parts: Mapping[Path, Pairs]) -> Pairs:
+    """Join the trials, or the scores, of several files; UserError for a pair that is in two."""
+    first, *more = parts.values()
+    if not more:
+        return first
     enrol, trial = (
         Ids.of(chain.from_iterable(getattr(part, side) for part in parts.values()))
         for side in _SIDES
     )
-    merged = Scores(enrol, trial, np.concatenate([part.score for part in parts.values()]))
-    check_pairs_once(" + ".join(map(str, parts)), merged, "scored")
+    name, verb = ("target", "listed") if isinstance(first, Trials) else ("score", "scored")
+    merged = type(first)(enrol, trial, np.concatenate([getattr(p, name) for p in parts.values()]))
+    check_pairs_once(" + ".join(map(str, parts)), merged, verb)
     return merged
 
 

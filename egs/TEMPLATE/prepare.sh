@@ -22,6 +22,7 @@ nj=2                     # audio files read at a time
 no_download "it is a table of your own"
 table=$corpus
 [[ ! -d $corpus ]] || table=$corpus/utterances.tsv
+[[ -f $table ]] || fail "$table: no such table of recordings; --corpus names one, or the folder of utterances.tsv"
 make_work
 local/make_data_dir.py --nj "$nj" --allow-loss "$allow_loss" --genders-from "$table" "$table" "$work/all"
 mapfile -t genders < <(awk '{ print $2 == "other" ? "mixed" : $2 }' "$work/all/spk2gender" | sort -u)

@@ -45,7 +45,6 @@ list_utterances() { # SUBSET...
   local subset folder count
   for subset; do
     folder=$corpus/$subset
-    [[ -d $folder ]] || fail "$folder: no such folder; see --eval-subset and --train-subsets"
     find -L "$folder" -iname '[!.]*.flac' >"$work/flac.$subset"
     find -L "$folder" -iname '[!.]*.trans.txt' -exec awk 1 {} + >"$work/trans.$subset"
     [[ -s $work/flac.$subset ]] || fail "$folder: holds no <speaker>/<chapter>/<utt>.flac"
@@ -99,6 +98,9 @@ if [[ ${train[*]} == auto ]]; then
   done
   [[ ${#train[@]} -gt 0 ]] || fail "$corpus: has no subset but $eval_subset to train with"
 fi
+for subset in "${eval[@]}" "${train[@]}"; do
+  [[ -d $corpus/$subset ]] || fail "$corpus/$subset: no such folder; see --eval-subset and --train-subsets"
+done
 
 make_work
 list_utterances "${eval[@]}" >"$work/eval.tsv"

@@ -22,6 +22,12 @@ nj=2                        # audio files read at a time
 
 no_download "no checksum of speechocean762 is published"
 use_corpus "the folder of speechocean762, with train/ and test/"
+tables=(wav.scp utt2spk spk2gender spk2age text)
+if [[ ! -f $corpus/utts.tsv ]]; then
+  for table in "${tables[@]/#/train/}" "${tables[@]/#/test/}"; do
+    [[ -f $corpus/$table ]] || fail "$corpus/$table: no such file; --corpus is the folder of speechocean762"
+  done
+fi
 make_work
 if [[ -f $corpus/utts.tsv ]]; then
   find -L "$corpus/audio" -iname '[!.]*.opus' -o -iname '[!.]*.ogg' -o -iname '[!.]*.flac' -o -iname '[!.]*.wav' >"$work/audio"
@@ -32,11 +38,8 @@ if [[ -f $corpus/utts.tsv ]]; then
     FNR > 1 { print $1, $2, $3, $4, audio[$1], $6 }
   ' of=audio "$work/audio" of=table "$corpus/utts.tsv" >"$work/all.tsv"
 else
-  for table in wav.scp utt2spk spk2gender spk2age text; do
-    for part in train test; do
-      [[ -f $corpus/$part/$table ]] || fail "$corpus/$part/$table: no such file; --corpus is the folder of speechocean762"
-      awk 1 "$corpus/$part/$table"
-    done | sort -u >"$work/$table"
+  for table in "${tables[@]}"; do
+    awk 1 "$corpus/train/$table" "$corpus/test/$table" | sort -u >"$work/$table"
   done
   awk -v corpus="$corpus" '
     BEGIN { OFS = "\t"; print "utt", "spk", "gender", "age", "audio", "text" }

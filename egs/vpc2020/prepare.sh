@@ -23,6 +23,9 @@ sets=("${evaluation}_enrolls" "${evaluation}_trials_f" "${evaluation}_trials_m")
 for set in "${sets[@]}"; do
   [[ -d $corpus/data/$set ]] || fail "$corpus/data/$set: no such folder; --evaluation $evaluation"
   [[ -d $corpus/xvectors/$set ]] || fail "$corpus/xvectors/$set: no such folder; --evaluation $evaluation"
+done
+end_of_look
+for set in "${sets[@]}"; do
   rm -rf "data/$set"
   mkdir -p "data/$set"
   for file in utt2spk spk2utt spk2gender utt2dur text trials enrolls; do

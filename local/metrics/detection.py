@@ -198,22 +198,6 @@ def eer_kaldi(score: Float64, target: Bool) -> float:
     return float((below[0] if len(below) else len(own) - 1) / len(own))
 
 
-def tpr(t: Float64, n: Float64, fpr: float) -> float:
-    """Share of targets above the threshold that the share `fpr` of nontargets passes, linear
-    between points of the ROC; NaN with fewer than 1/fpr nontargets.
-
-    t, n: counts by run in ascending order of score.
-    """
-    if n.sum() * fpr < 1.0:
-        return math.nan
-    hit, passed = (np.append(0.0, np.cumsum(x[::-1])) / x.sum() for x in (t, n))
-    k = int(np.searchsorted(passed, fpr, side="right")) - 1
-    if k == len(passed) - 1:
-        return 1.0
-    share = (fpr - passed[k]) / (passed[k + 1] - passed[k])
-    return float(hit[k] + share * (hit[k + 1] - hit[k]))
-
-
 def folded(eer: float) -> float:
     """EER of an attacker who may reverse their scores, at most 0.5."""
     return min(eer, 1.0 - eer)

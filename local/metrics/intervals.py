@@ -30,7 +30,7 @@ LEVEL = 0.95
 # chance, p, or what _PREFIXES and docs/metrics also name.
 COLUMNS = ("recordings", "enrolled", "candidates", "attribute", "group", "gallery", "kind")
 _UNSAID = {"recordings": ("1", "any")}  # by names
-_PREFIXES = {"value": "", "p": "p_value", "p_two_sided": "p_value_two_sided"}
+_PREFIXES = {"value": "", "p": "p_value"}
 Figures = dict[str, float]  # NaN: undefined
 
 logger = logging.getLogger(__name__)
@@ -184,7 +184,7 @@ def sampled(samples: Mapping[str, Float64], n_people: int) -> dict[str, object]:
 
 
 def both(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, object]:
-    """Join two reports with intervals; of what both have, that of the first counts."""
+    """Join two reports with intervals; where both have a figure, the first one's counts."""
     ranges = [report["intervals"] for report in (second, first) if "intervals" in report]
     more = {name: value for name, value in second.items() if name not in first}
     merged = {name: ends for own in ranges for name, ends in own.items()}

@@ -54,43 +54,34 @@ class Search:
 
 _PERMUTATIONS = 9999
 TESTED = (*(f"cmc_{k}" for k in RANKS), "auc_cmc", "mean_rank")
-TWO_SIDED = ("cmc_1", "auc_cmc")
 _PERMUTED_AT_ONCE = 500
 _ROUNDING = 1e-9  # of sums over queries: a smaller difference is a tie, and counts for chance
 
 
 def permutation_tests(found: Search, n_permutations: int = _PERMUTATIONS, seed: int = 0) -> Figures:
-    """P values `p_value_<figure>`: for cmc_<k> and auc_cmc (higher leaks more), mean_rank (lower);
-    and `p_value_two_sided_<figure>` for those of TWO_SIDED: less than chance is also information.
+    """P values `p_value_<figure>`: for cmc_<k> and auc_cmc (higher leaks more), mean_rank (lower).
 
-    p = (1 + permutations that leak as much or more) / (1 + permutations), so never 0; two-sided,
-    those as far from the mean over all permutations. The same seed
+    p = (1 + permutations that leak as much or more) / (1 + permutations), so never 0. The same seed
     gives the same permutations whatever the order of the files. NaN without a query that has a
     mate, or with one speaker, for whom there is nothing to permute.
     """
     names = [key(name, kind="p") for name in TESTED]
-    names += [key(name, kind="p_two_sided") for name in TWO_SIDED]
     queries = found.mates > 0
     if len(np.unique(found.own[queries])) < 2:
         logger.warning("p_value_* is undefined: a test needs queries of two speakers or more")
         return dict.fromkeys(names, math.nan)
     total = leakage_sums(found)
-    n = total.shape[1]
-    places = np.arange(n)
+    places = np.arange(total.shape[1])
     observed = total[:, places, places].sum(axis=1)
     rng = make_rng(seed, "permutation test of speakers")
-    both = [TESTED.index(name) for name in TWO_SIDED]
-    off = observed[both] - (centre := total[both].sum(axis=(1, 2)) / n)
-    as_much, as_far, left = np.zeros(len(total)), np.zeros(len(both)), n_permutations
+    as_much, left = np.zeros(len(total)), n_permutations
     while left > 0:
         size = min(left, _PERMUTED_AT_ONCE)
         order = rng.permuted(np.tile(places, (size, 1)), axis=1)
         drawn = np.stack([one[places, order].sum(axis=1) for one in total])
         as_much += (drawn >= observed[:, None] - _ROUNDING).sum(axis=1)
-        far = np.abs(drawn[both] - centre[:, None])
-        as_far += (far >= np.abs(off)[:, None] - _ROUNDING).sum(axis=1)
         left -= size
-    p = (1.0 + np.append(as_much, as_far)) / (1.0 + n_permutations)
+    p = (1.0 + as_much) / (1.0 + n_permutations)
     return dict(zip(names, p.tolist(), strict=True))
 
 

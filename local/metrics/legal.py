@@ -114,7 +114,7 @@ class Figure:
     n_calibration: int | None = None
 
     def report(self, name: intervals.Key) -> dict[str, object]:
-        """Figure with the data needed to read it, under names made of its name."""
+        """Mean rate under `name`, and chance, counts and rates by speaker under names like it."""
         rates = list(self.by_speaker.values())
         name = intervals.but(name, n_speakers=len(rates))
         return {

@@ -184,7 +184,7 @@ def residual(accuracy: float, n_values: int) -> float:
 # ---- A crowd of candidates: how surely a recording leads to its person among ever more people.
 
 CANDIDATES = (2, 5, 10, 20, 50, 100, 200, 500, 1000)  # and all that there are
-RANKS = {LINKABILITY: 1, "named": 1, "among_5": 5, "among_10": 10}
+NAMED = (LINKABILITY, "named")
 
 
 def join(sides: Sequence[tuple[StrPath, AttackSide]]) -> AttackSide:
@@ -233,16 +233,16 @@ def crowd(
     rates: dict[str, Float64] = {}
     centred = join([(path, centre(side)) for path, side in sides]), centre(trial)
     sides_of = {LINKABILITY: (candidates, trial)}
-    for name_of, rank in RANKS.items():
+    for name_of in NAMED:
         both = sides_of.get(name_of, centred)
         for name, length in LENGTHS.items():
             found = [own for _, own in count_rivals(*both, length, seed)]
             if sum(len(own) > 0 for own in found) < FEWEST_SPEAKERS:
                 logger.warning("%s recordings: fewer than two people have so many", name)
                 continue
-            for n in (n for n in sizes if n > rank):
-                # Fewer than `rank` of those who score no lower are among the n - 1 others.
-                rate = [hypergeom.cdf(rank - 1, total - 1, own, n - 1).mean() if len(own)
+            for n in (n for n in sizes if n > 1):
+                # None of those who score no lower is among the n - 1 others.
+                rate = [hypergeom.cdf(0, total - 1, own, n - 1).mean() if len(own)
                         else math.nan for own in found]  # fmt: skip
                 rates[key(name_of, recordings=name, candidates=n)] = np.array(rate)
 

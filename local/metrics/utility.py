@@ -28,9 +28,8 @@ NOBODY = "no utterance has it"
 # ---- Word and character error rates, with intervals over speakers.
 
 _ERRORS = ("substitutions", "insertions", "deletions")
-# First four counts for words and for characters of an utterance; then its other counts.
-_COUNTS = ("words", *_ERRORS, "characters", *(f"character_{name}" for name in _ERRORS))
-_COUNTS += ("segments", "wrong_sentences", "empty_hypotheses")
+# Counts of an utterance, of which characters have all errors together.
+_COUNTS = ("words", *_ERRORS, "characters", "character_errors", "segments", "empty_hypotheses")
 # Scripts without blanks: Thai, Lao, Tibetan and Burmese; Khmer; kana; Han.
 _UNSPACED = re.compile(
     "[\u0e00-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
@@ -50,18 +49,13 @@ def align(reference: Sequence[str], hypothesis: Sequence[str]) -> tuple[int, int
     return tags.count("replace"), tags.count("insert"), tags.count("delete")
 
 
-def kaldi_lines(counts: Mapping[str, int]) -> list[str]:
-    """Lines of Kaldi's compute-wer; n_* of `error_figures`. NaN without words."""
-    words, sentences = counts["n_words"], counts["n_segments"]
+def kaldi_line(counts: Mapping[str, int]) -> str:
+    """%WER line of Kaldi's compute-wer; n_* of `error_figures`. NaN without words."""
+    words = counts["n_words"]
     errors = [counts[f"n_{name}"] for name in ("insertions", "deletions", "substitutions")]
     wer = 100 * sum(errors) / words if words else math.nan
     listed = "{} ins, {} del, {} sub".format(*errors)
-    ser = 100 * counts["n_wrong_sentences"] / sentences
-    return [
-        f"%WER {wer:.2f} [ {sum(errors)} / {words}, {listed} ]",
-        f"%SER {ser:.2f} [ {counts['n_wrong_sentences']} / {sentences} ]",
-        f"Scored {sentences} sentences, 0 not present in hyp.",
-    ]
+    return f"%WER {wer:.2f} [ {sum(errors)} / {words}, {listed} ]"
 
 
 def error_figures(
@@ -71,14 +65,14 @@ def error_figures(
     normaliser: str = "english",
     **resamples: int,
 ) -> dict[str, object]:
-    """Figures `wer` and `cer`, their parts `wer_{substitutions,insertions,deletions}` and
-    `cer_...`, `ser`, `normalisation`, counts, and intervals.
+    """Figures `wer`, its parts `wer_{substitutions,insertions,deletions}`, `cer`, `normalisation`,
+    counts, and intervals.
 
     reference, hypothesis, utt2spk: by utterance; all of `reference` are in the others. Texts are
     normalised before they are compared; normaliser: one of `steps.asr.language.NORMALISERS`. All
     are fractions: errors over the words (characters, with one blank between two words) of the
-    reference, so `wer` and `cer` may be above 1; `ser` is the share of utterances with an error. A
-    reference without any word has no `wer`: NaN, with a warning.
+    reference, so `wer` and `cer` may be above 1. A reference without any word has no `wer`: NaN,
+    with a warning.
     """
     words_of = NORMALISERS[normaliser]
     spk2utt = invert({utt: utt2spk[utt] for utt in reference})
@@ -120,16 +114,15 @@ def _count(reference: Sequence[str], hypothesis: Sequence[str]) -> list[int]:
     """Counts (_COUNTS) of an utterance."""
     spelt = " ".join(reference)
     words, letters = align(reference, hypothesis), align(spelt, " ".join(hypothesis))
-    ends = (1, int(any(words)), int(not hypothesis))
-    return [len(reference), *words, len(spelt), *letters, *ends]
+    return [len(reference), *words, len(spelt), sum(letters), 1, int(not hypothesis)]
 
 
 def _error_rates(counts: Float64) -> Figures:
-    found = {"ser": float(counts[9] / counts[8])}
-    for name, (length, *errors) in (("wer", counts[:4]), ("cer", counts[4:8])):
-        rates = [float(n / length) if length else math.nan for n in (sum(errors), *errors)]
-        found |= dict(zip((name, *(f"{name}_{part}" for part in _ERRORS)), rates, strict=True))
-    return found
+    words, *errors, characters, wrong = counts[:6]
+    names = ("wer", *(f"wer_{part}" for part in _ERRORS), "cer")
+    shares = (*((n, words) for n in (sum(errors), *errors)), (wrong, characters))
+    rates = (float(n / of) if of else math.nan for n, of in shares)
+    return dict(zip(names, rates, strict=True))
 
 
 # ---- Unweighted average recall of emotions, with intervals over speakers.
@@ -150,7 +143,7 @@ def recall_figures(
     folds: Table | None = None,
     **resamples: int,
 ) -> dict[str, object]:
-    """Figures `uar`, `accuracy`, `recall_<emotion>`, `chance_uar`, `confusion`, and intervals.
+    """Figures `uar`, `recall_<emotion>`, `chance_uar`, `confusion`, and intervals.
 
     reference, recognised, utt2spk, folds: by utterance; all of `reference` are in the others. With
     folds there are also `uar_vpc24` and `recall_vpc24_<emotion>`: means over folds. The mean of
@@ -173,7 +166,6 @@ def recall_figures(
         each = recalls(whole)
         found: Figures = {
             "uar": float(each.mean()) if len(emotions) > 1 else math.nan,
-            "accuracy": float(np.diagonal(whole).sum() / whole.sum()),
             **{key("recall", group=e): float(r) for e, r in zip(emotions, each, strict=True)},
         }
         return found | (_over_folds(by_part, emotions) if folds else {})

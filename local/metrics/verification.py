@@ -174,8 +174,6 @@ FIGURES: dict[str, Callable[[ScoredTrials, Counted, Float64 | None], float]] = {
     "d_ece": lambda _, of, __: detection.d_ece(of.plain.llr, of.plain.t, of.plain.n),
     "d_ece_raw": lambda trials, _, weight: trials.balanced_bits(trials.gain, weight),
     "l_w": lambda _, of, __: detection.l_w(of.laplace),
-    "tpr_at_0.01": lambda _, of, __: detection.tpr(of.t, of.n, 0.01),
-    "tpr_at_0.001": lambda _, of, __: detection.tpr(of.t, of.n, 0.001),
 }
 # A difference that is found in 80 of 100 lists, over half of the width of its 95 % interval.
 FOUND = (1.96 + 0.84) / 1.96
@@ -420,9 +418,6 @@ def _read_pairs(folder: Path, data: Path) -> dict[Pair, tuple[bool, float]]:
 
 def _why_undefined(name: str, counts: Mapping[str, int]) -> str:
     fewest, n_target = detection.FEWEST_MATED, counts["n_target"]
-    if name.startswith("tpr"):
-        least = round(1 / float(name.rpartition("_")[2]))
-        return f"{counts['n_nontarget']} nontargets where at least {least} are needed"
     if name == NORMALISED:
         return "an utterance has one candidate, who cannot be compared with others"
     if n_target < fewest:

@@ -76,7 +76,7 @@ class NamedEncoder:
         return own if Path(own).is_dir() else ""
 
 
-_AGAIN = re.compile(r"(?P<of>.+)_seed(?P<number>[1-9][0-9]*)")
+TRAINING = re.compile(r"_seed(\d+)(?=[_/+]|$)")  # sets trainings of one encoder apart
 
 
 def _settings_of(word: str) -> tuple[str, int]:
@@ -85,10 +85,8 @@ def _settings_of(word: str) -> tuple[str, int]:
     conf = "conf/encoders/{}.yaml"
     if Path(conf.format(word)).is_file():
         return conf.format(word), 0
-    again = _AGAIN.fullmatch(word)
-    if again and Path(conf.format(again["of"])).is_file():
-        return conf.format(again["of"]), int(again["number"])
-    return "", 0
+    again, of = TRAINING.search(word), conf.format(TRAINING.sub("", word))
+    return (of, int(again[1])) if again and Path(of).is_file() else ("", 0)
 
 
 def train_again(words: Sequence[str], trainings: int) -> list[str]:

@@ -243,7 +243,8 @@ class Recipe:
         for encoder in (*(evaluator.encoder for evaluator in self.evaluators), self.voice):
             if encoder.given and not Path(encoder.given).is_dir():
                 raise UserError(
-                    f"{encoder.word}: no such folder; it holds <set>/xvector.{{ark,scp}}"
+                    f"{encoder.word}: no such folder; run ./prepare.sh, or give one with"
+                    " <set>/xvector.{ark,scp}"
                 )
 
     @property

@@ -84,7 +84,7 @@ class Asked:
 
 
 def options_given(asked: Asked) -> set[str]:
-    """The names of the options of a command, and of its --config."""
+    """Names of the options set on the command line or in its --config file."""
     words = (word.partition("=")[0] for word in shlex.split(asked["command_line"]))
     own = {word[2:].replace("-", "_") for word in words if word.startswith("--")}
     return own.union(asked.get("configured").split())

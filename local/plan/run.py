@@ -1,7 +1,9 @@
 """The plan of run.sh: what earlier runs measured, the tables and the report, and all steps."""
 
+import os
 import re
 import shlex
+import subprocess
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
@@ -31,7 +33,7 @@ from utils.cli import UserError, refusing
 from utils.digests import remembering
 from utils.recipe import Planned
 from utils.settings import is_settings
-from utils.stamps import MEMORY, is_current, made_by
+from utils.stamps import MEMORY, is_current, made_by, read_stamp
 from utils.tables import read_json_object
 
 # ---- Options of earlier runs: their figures stay in the report as long as they are up to date.
@@ -120,8 +122,8 @@ def plan_report(own: Recipe, attacks: Attacks, utility: Utility) -> list[str]:
         with remembering(MEMORY):
             current = is_current(Path(folder), known)
         if of.evaluator == EVERYBODY:  # of all attackers, some of whom --drop may have taken out
-            scores = {word for word in made_by(Path(folder)) if word.startswith("exp/scores/")}
-            current = current and scores.issubset(rows[folder].values["lists"])
+            read, row = (read_stamp(Path(folder)) or {}).get("inputs", {}), rows[folder].values
+            current = current and read.keys() <= {row["utt2spk"], *row["lists"]}
         stale.extend([] if current else [folder])
         return current
 
@@ -311,7 +313,11 @@ def plan_run(asked: Asked) -> Planned:
         f"not in the report: {folder}, made before, is out of date; name what makes it"
         for folder in dict.fromkeys(stale)
     ]
-    notes += [f"attack skipped: {reason}" for reason in attacks.plan.skipped]
+    alike = defaultdict(list)  # what is the same of several systems is said once
+    for one in attacks.plan.skipped:
+        alike[one._replace(system="")].append(one.system)
+    every = (one._replace(system=", ".join(systems)) for one, systems in alike.items())
+    notes += [f"attack skipped: {one}" for one in every]
     said = [*dict.fromkeys((*recipe.notes, *notes))]
     return Planned(recipe.tables, what_counts(shown), said, lacking)
 
@@ -326,8 +332,7 @@ def _no_attack(asked: Asked, attacks: Attacks) -> list[str]:
     systems = asked.words("systems")  # and not the controls
     for name, system in product(attacks.attackers, systems):
         if (name, system) not in run:
-            of = f"{name} on {system} with "
-            why = next(why for why in attacks.plan.skipped if why.startswith(of))
+            why = next(one for one in attacks.plan.skipped if one[:2] == (name, system))
             lacking.setdefault(name, []).append(f"--attackers: {why}")
     nowhere = [whys[0] for whys in lacking.values() if len(whys) == len(systems)]
     if nowhere:
@@ -410,7 +415,7 @@ def _prepare(recipe: Recipe) -> list[str]:
     may = dict.fromkeys((*(recipe.trial_set(gender) for gender in ("f", "m", MIXED)), *also))
     program = Path("prepare.sh")
     text = program.read_text(encoding="utf-8") if program.is_file() else ""
-    text = text.partition("parse_options.sh")[0]  # above it stand its options
+    text, _, does = text.partition("parse_options.sh")  # above it stand its options
     options += _training_of_protocol(asked, corpus, options, text)
     parts = {"": [recipe.train, *sets]}
     if re.search("^sets=", text, re.MULTILINE):
@@ -425,12 +430,17 @@ def _prepare(recipe: Recipe) -> list[str]:
                 *((SETS, part) if part else ()),
             ],
         )  # fmt: skip
-    # Where prepare.sh has a folder of its own for it, it makes the corpus.
-    is_given = re.search(r"^corpus=($|\s)", text, re.MULTILINE) and not asked.flag("download")
-    if not is_given or not asked.runs(PREPARE) or Path(corpus or "/nowhere").is_dir():
-        return []
-    what = f"--corpus {corpus}: no such folder" if corpus else "--corpus is missing"
-    return [f"{what}; README.md says which one it is"]
+    looks = asked.get("dry_run", "false") != "false" and not asked.flag("download")
+    can = re.search("^(make_work|end_of_look)$", does, re.MULTILINE)
+    return _look(corpus, options) if can and looks and asked.runs(PREPARE) else []
+
+
+def _look(corpus: str, options: Sequence[str]) -> list[str]:
+    """Have prepare.sh look at the corpus; returns what it says of a wrong one."""
+    words = ["./prepare.sh", *(("--corpus", corpus) if corpus else ()), *options]
+    looks = {**os.environ, "LOOK_ONLY": "true"}
+    done = subprocess.run(words, env=looks, stderr=subprocess.PIPE, text=True)  # no step of a plan
+    return done.stderr.splitlines()[-1:] if done.returncode else []
 
 
 def _trains(recipe: Recipe) -> bool:

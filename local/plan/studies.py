@@ -58,8 +58,8 @@ WITH_PROFILES = ("knn_vc",)  # anonymisers with settings `profiles` and `profile
 class Nist:
     """Plan of nist.sh: profiles of systems, and of externally protected speech.
 
-    studied: the system of each profile that there is, by its name and number. draws, folders: of
-    the systems that protect here, and of those of others.
+    studied: the system of each profile, by its name and number. draws: of the systems that protect
+    here; folders: of the speech that others protected.
     """
 
     def __init__(self, asked: Asked) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from steps.speaker.kinds import BACKENDS, VOICE, kind_of
 from utils.cli import UserError
@@ -107,12 +107,24 @@ class Attempt:
         return enrolment, trial
 
 
+class Skipped(NamedTuple):
+    """An attack that does not exist, and why."""
+
+    attacker: str
+    system: str
+    evaluator: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.attacker} on {self.system} with {self.evaluator}: {self.why}"
+
+
 @dataclass(frozen=True)
 class AttackPlan:
-    """Attacks to run, and requests that could not be met, with the reasons."""
+    """Attacks to run, and requests that could not be met."""
 
     attacks: list[Attempt]
-    skipped: list[str]
+    skipped: list[Skipped]
 
 
 def plan_attacks(
@@ -138,7 +150,7 @@ def plan_attacks(
             for name in dict.fromkeys(attackers):
                 why = _why_not(ATTACKERS[name], system, evaluator, level)
                 if why:
-                    plan.skipped.append(f"{name} on {system.name} with {evaluator}: {why}")
+                    plan.skipped.append(Skipped(name, system.name, evaluator, why))
                 else:
                     trained = _training_level(ATTACKERS[name], system, level)
                     plan.attacks.append(Attempt(evaluator, system.name, name, trained))
@@ -183,8 +195,7 @@ def _training_level(attacker: Attacker, system: AttackedSystem, level: str) -> s
         return "-"
     if level == "same" or attacker.knows_target or not system.levels:
         return system.level
-    # Other names for the same: every utterance its own draw (position), a speaker their own.
-    if (level, system.level) in (("utt", "position"), ("spk", "perm")):
+    if (level, system.level) == ("spk", "perm"):  # another name for the same
         return system.level
     return level
 
@@ -261,7 +272,7 @@ def read_protocol(path: Path) -> Protocol:
 # ---- Record of an attack: sets, draws, seeds and models, read from their folders.
 
 Json = dict[str, object]
-SHARED_LEVELS = ("perm", "const", "position")  # enrolment and trials share draws by intention
+SHARED_LEVELS = ("perm", "const")  # enrolment and trials share draws by intention
 
 
 @dataclass(frozen=True)
@@ -304,7 +315,7 @@ class AttackSet:
 def compare_draws(enrol: AttackSet, trial: AttackSet) -> Json:
     """Whether enrolment and trials of a speaker share their random draws.
 
-    They may at levels perm, const and position, and where nothing is drawn. UserError where they do
+    They may at levels perm and const, and where nothing is drawn. UserError where they do
     at utt or spk: the attacker would know more than stated.
     """
     if enrol.conf is None or trial.conf is None:
@@ -380,7 +391,7 @@ def record_attack(
     for (path, speakers), side in product(taught.items(), sides):
         check_apart(speakers, path, set(side.data.spk2utt), side.data.path)
     if (pairs is not None) != (attacker.evaluator == ALIGNED):
-        raise UserError(f"--pairs: for the attacker {ALIGNED}, who learns from them, and no other")
+        raise UserError(f"--pairs: only the attacker {ALIGNED} learns from pairs, and needs them")
     return {
         "attacker": name,
         **{part: value for part, value in asdict(attacker).items() if part != "words"},

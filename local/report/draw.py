@@ -87,12 +87,12 @@ def new(
     return canvas, axes
 
 
-def polars(n: int, title: str, columns: int = 3) -> tuple[Canvas, list[PolarAxes]]:
-    """An empty picture with `n` small polar axes, row by row."""
-    rows = math.ceil(n / columns)
-    canvas = blank(0.3 + rows * 1.2 * WIDTH / columns)
+def polars(n: int, title: str) -> tuple[Canvas, list[PolarAxes]]:
+    """An empty picture with `n` small polar axes, three in a row."""
+    rows = math.ceil(n / 3)
+    canvas = blank(0.3 + rows * 0.4 * WIDTH)
     canvas.suptitle(title, x=0.02, ha="left", fontsize=8.5)
-    made = [canvas.add_subplot(rows, columns, i + 1, projection="polar") for i in range(n)]
+    made = [canvas.add_subplot(rows, 3, i + 1, projection="polar") for i in range(n)]
     return canvas, [axes for axes in made if isinstance(axes, PolarAxes)]
 
 

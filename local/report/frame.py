@@ -154,7 +154,7 @@ def read_somewhere(metrics: pd.DataFrame) -> pd.DataFrame:
 
 
 def number(value: float, digits: int = 2) -> str:
-    """Fixed digits, a true minus sign, ∞ for infinity."""
+    """A number in text: fixed digits, a true minus sign, ∞ for infinity."""
     if math.isnan(value):
         return UNDEFINED
     if math.isinf(value):
@@ -326,7 +326,7 @@ def plain(text: str) -> str:
 
 
 def target_series(systems: Iterable[str], fewest: int = _TARGETS) -> dict[str, list[str]]:
-    """The systems that are targets of one experiment (001), sorted; none of too few.
+    """Systems that are targets of one experiment (001), sorted; smaller series are left out.
 
     >>> target_series(["b2", "const_01_f0", *(f"const_{i}_of_3" for i in (2, 3, 1))])
     {'const_NN_of_3': ['const_1_of_3', 'const_2_of_3', 'const_3_of_3']}
@@ -429,6 +429,10 @@ class Person:
         return (-link, deid, self.name)
 
 
+def _worse(one: tuple[Group, Person]) -> tuple[float, float, str]:
+    return one[1].order()
+
+
 def _empty(columns: Iterable[str]) -> pd.DataFrame:
     return with_numbers(pd.DataFrame(columns=[*columns], dtype=object))
 
@@ -478,6 +482,17 @@ class Results:
         left_out = {"original", *target_voices({system for system, _, _ in self.people})}
         return [group for group in self.people if group[0] not in left_out]
 
+    def worst_people(self, most: int) -> dict[tuple[str, str], list[tuple[Group, Person]]]:
+        """Up to `most` people of each system and split, the worst protected first, each as the
+        evaluator has them that finds them most surely."""
+        found: dict[tuple[str, str], dict[str, tuple[Group, Person]]] = {}
+        for group in self.groups():
+            known = found.setdefault((group[0], group[2]), {})
+            for own in self.people[group]:
+                one = (group, own)
+                known[own.name] = min(known.get(own.name, one), one, key=_worse)
+        return {of: sorted(known.values(), key=_worse)[:most] for of, known in found.items()}
+
     def worst(self, system: str, split: str) -> Person | None:
         """The worst-protected person over all evaluators; None where no linkability is known."""
         firsts = (own[0] for (s, _, of), own in self.people.items()
@@ -500,17 +515,16 @@ class Results:
         return dict(self.run.get("systems", {}).get(system, {}))
 
     @cached_property
-    def attacks(self) -> dict[tuple[str, str, str], dict[str, Any]]:
-        """attacker.json of each attack, by system, <attacker>.<evaluator> and split."""
-        attacks = self.run.get("attacks", [])
-        paths = [(r, Path(str(r.get("scores"))).parts[-4:]) for r in attacks]
-        return {(p[0], p[1], p[3]): r for r, p in paths if len(p) == 4}
+    def attacks(self) -> dict[tuple[str, ...], dict[str, Any]]:
+        """attacker.json of each attack, by evaluator, split, system and attacker."""
+        of = ("evaluator", "split", "system", "attacker")
+        records = self.run.get("attacks", [])
+        return {tuple(r["where"][name] for name in of): r for r in records if "where" in r}
 
-    def control(self, evaluator: str, split: str, system: str, attacker: str) -> Value:
+    def control(self, *attack: str) -> Value:
         """EER of an attacker on protected people that they did not learn from; NOTHING where they
-        learnt nothing, or it is not defined."""
-        at = (system, f"{attacker}.{evaluator.replace('/', '+')}", split)
-        record = self.attacks.get(at, {})
+        learnt nothing, or it is not defined. attack: as for `attacks`."""
+        record = self.attacks.get(attack, {})
         eer, ends = record.get("held_out_eer"), record.get("held_out_eer_ci")
         return NOTHING if eer is None else Value(eer, *(ends or ()))
 
@@ -624,18 +638,3 @@ def load_results(folder: Path) -> Results:
         why = f"{folder}/metrics.csv: holds no figure; run stages 9 and 11"
         results.note("metrics.csv", why)
     return results
-
-
-# ---- Definitions of the linkability of a speaker.
-
-POOLED = "linkability"  # of a speaker: D↔ from the densities of all trials, mean over their own
-ALONE = "linkability_bins"  # D_sys of their trials alone, by as many bins as `group` says
-
-
-def definitions(results: Results) -> dict[str, str]:
-    """The definitions of a speaker's linkability that were measured (docs/metrics), in words, by
-    the names of their figures."""
-    alone = where(results.speakers, metric=ALONE).sort_values("group")
-    bins = dict(zip(alone["figure"], alone["group"], strict=True))
-    said = {name: f"each speaker's trials alone, {n} bins" for name, n in bins.items()}
-    return {POOLED: "densities of all trials"} | said

@@ -255,8 +255,8 @@ def _utterance(speech: ProtectedSet, speaker: str) -> str:
 def cut_clips(
     results: Results, speech: Sequence[ProtectedSet], n_worst: int, out: Path
 ) -> tuple[list[Json], list[Missing]]:
-    """Clips of the `n_worst` worst-protected speakers of each system, evaluator and split; each is
-    written once, whichever systems and evaluators ask for it."""
+    """Clips of the `n_worst` worst-protected speakers of each system and split; each is written
+    once, whichever systems ask for it."""
     made: dict[tuple[str, str], str] = {}
 
     def clip(data: DataDir, utterance: str, start: int) -> str:
@@ -279,8 +279,8 @@ def cut_clips(
         return dict(zip(names, (*group, speaker, utterance, *clips), strict=True))
 
     jobs: list[tuple[object, Callable[[], Json]]] = []
-    for group in results.groups():
-        for person in results.people[group][:n_worst]:
+    for worst in results.worst_people(n_worst).values():
+        for group, person in worst:
             sets = (s for s in speech if s.system == group[0] and person.name in s.original.spk2utt)
             if of := next(sets, None):
                 jobs.append((f"clip of {person.name}", partial(pair, group, person.name, of)))
@@ -362,26 +362,26 @@ def steps(folders: Sequence[Path]) -> list[dict[str, str]]:
         if (digest := provenance(folder)) is None:
             continue
         stamp = read_stamp(folder) or {}
-        command = stamp.get("command")
-        words = [str(word) for word in command] if isinstance(command, list) else []
-        if words[:1] == ["job"]:  # the recipe's own wrapper: `job OUT PROGRAM ...`
-            words = words[2:]
-        made = {"folder": str(folder), "settings": digest[:12], "command": " ".join(words)}
+        command = " ".join(stamp.get("command", []))
+        made = {"folder": str(folder), "settings": digest[:12], "command": command}
         found.append(made | {name: str(stamp.get(name) or "") for name in ("finished", "host")})
     return found
 
 
-def attacks(scores: Sequence[Path]) -> tuple[list[Json], list[Missing]]:
-    """attacker.json beside the scores of each attack, and those that have none beside them.
+def attacks(
+    folders: Mapping[Path, Row], attacks: Sequence[Sequence[Path]]
+) -> tuple[list[Json], list[Missing]]:
+    """attacker.json beside the scores of each attack, with its labels, and those that have none
+    beside them. The arguments are as for `gather`.
 
     Of a folder without scores there is nothing to tell; those who need them say that.
     """
 
-    def read(path: Path) -> Json:
-        return {"scores": str(path.parent), **read_json_object(path, "run stage 8")}
+    def read(of: Path, path: Path) -> Json:
+        return {"where": folders[of], **read_json_object(path, "run stage 8")}
 
-    paths = [folder / "attacker.json" for folder in scores if (folder / "scores").is_file()]
-    return usable((path, partial(read, path)) for path in paths)
+    paths = [(of, at / "attacker.json") for of, _, at in attacks if (at / "scores").is_file()]
+    return usable((path, partial(read, of, path)) for of, path in paths)
 
 
 def settings_of_systems(speech: Sequence[Sequence[str]]) -> tuple[dict[str, Json], list[Missing]]:

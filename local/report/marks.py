@@ -17,13 +17,20 @@ from local.report import frame, tables
 from local.report.frame import COLUMNS, VOICES, Marked, Measure, attacker, code, show, value_of
 from local.report.select import NAMED, WORDS, attacks, strongest, trades, unprotected, verdicts
 from local.report.studies import nist_table, spread, voices_table
-from local.report.tables import Table, headed, paper_table, pivot, tabulate, verdicts_table
+from local.report.tables import (
+    Table,
+    headed,
+    paper_table,
+    pivot,
+    read_mark,
+    tabulate,
+    verdicts_table,
+)
 from utils.cli import UserError
 from utils.tables import read_bytes, write_file
 
 # ---- Tables of metrics.csv.
 
-_OPTIONS = {"split", "systems", "evaluators", "attackers", "figures"}
 _GENDERS = ("f", "m")  # have a column or row, even where nothing was measured
 _ALIKE = COLUMNS["alike"]
 _EER = frame.measure("eer", title="EER of the strongest attacker")
@@ -49,13 +56,8 @@ class Selection:
     @classmethod
     def read(cls, words: Sequence[str], page: Path) -> "Selection":
         """UserError where a word or a folder is not known."""
-        options = dict(word.split("=", 1) for word in words if "=" in word)
-        folders = [word for word in words if "=" not in word]
-        if unknown := options.keys() - _OPTIONS:
-            known = ", ".join(f"{name}=" for name in sorted(_OPTIONS))
-            raise UserError(f"{page}: a table asks for {min(unknown)}=; known: {known}")
-        if not folders or "split" not in options:
-            raise UserError(f"{page}: a table names no folder of results, or no split=")
+        takes = "FOLDER... split= [systems= evaluators= attackers= figures=]"
+        folders, options = read_mark(words, page, takes)
         figures = concat([frame.read_metrics(page.parent / at / "metrics.csv") for at in folders])
         split, of = options["split"], f"{page}: the results of {' '.join(folders)} have no"
         own = frame.where(figures, split=(split, *(f"{split}_{group}" for group in VOICES)))
@@ -159,11 +161,8 @@ def leaders_table(words: Sequence[str], page: Path) -> Table:
 
     Figures of original speech are those of its best evaluator.
     """
-    options = dict(word.split("=", 1) for word in words if "=" in word)
-    if not {"split", "systems"} <= options.keys():
-        raise UserError(f"{page}: table: leaders needs split= and systems=")
+    folders, options = read_mark(words, page, "FOLDER... split= systems= [use=]")
     pairs = [name.split(":") for name in options["systems"].split(",")]
-    folders = [word for word in words if "=" not in word]
     attacked, used = (
         Selection.read(
             [*folders, f"split={split}", f"systems={','.join(pair[at] for pair in pairs)}"], page
@@ -338,10 +337,7 @@ def targets_table(block: Selection) -> Table:
 def csv_table(words: Sequence[str], page: Path) -> Table:
     """The table in FILE beside the page, cells in Markdown, or of its rows those that `rows=A,B`
     names by one of their first two cells (_ for a blank)."""
-    name, *more = words or ("",)
-    options = {key: value for key, _, value in (word.partition("=") for word in more)}
-    if unknown := options.keys() - {"rows"}:
-        raise UserError(f"{page}: table: csv {name}: {min(unknown)}: only rows=A,B is known")
+    (name, *_), options = read_mark(words, page, "FILE [rows=A,B]")
     wanted = {_row_name(row) for row in options["rows"].split(",")} if options else set()
     lines = read_bytes(page.parent / name).decode("utf-8").splitlines()
     header, *rows = [[Marked(cell) for cell in row] for row in csv.reader(lines)]
@@ -518,11 +514,19 @@ def escape(text: str) -> str:
     return "{}" + found if found[:1] in ("[", "*") else found  # or \\\\ before it would take it
 
 
+_SENTENCE = 40  # letters from which on a column has lines that break
+_FIT = r"\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%\n\g<0>}"
+
+
 def latex(heading: str, rows: list[list[str]]) -> str:
-    """A table as a `table*` with booktabs; figures are to the right of where words are."""
+    """A table as a `table*`, for the packages booktabs and graphicx; one that is too wide is made
+    smaller."""
     width = max(map(len, rows))
-    header, *body = ([*map(escape, row)] + [""] * (width - len(row)) for row in rows)
-    return DataFrame(body, columns=header).style.hide(axis="index").to_latex(
+    whole = [[*map(escape, row)] + [""] * (width - len(row)) for row in rows]
+    longest = (max(map(len, column)) for column in zip(*whole, strict=True))
+    header, *body = whole
+    made = DataFrame(body, columns=header).style.hide(axis="index").to_latex(
         environment="table*", position_float="centering", caption=escape(heading), hrules=True,
-        column_format="l" * width,
+        column_format="".join("p{5cm}" if n > _SENTENCE else "l" for n in longest),
     )  # fmt: skip
+    return re.sub(r"\\begin.tabular.*end.tabular.", _FIT, made, flags=re.DOTALL)

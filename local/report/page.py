@@ -3,10 +3,10 @@
 import base64
 import json
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
@@ -47,7 +47,7 @@ class Headings:
         self._n = 0
 
     def add(self, title: str, level: int) -> str:
-        """The anchor of a new heading of `level` (2 to 4)."""
+        """The anchor of a new heading of `level` (2 or 3)."""
         self._n += 1
         entry = Entry(level, title, f"s{self._n}")
         self._path = [above for above in self._path if above.level < level]
@@ -59,12 +59,12 @@ class Headings:
 class Players:
     """Clips of the worst-protected speakers, the worst of every group first, up to a budget.
 
-    budget: bytes that the clips may take in the page. An original is shared by all systems and
-    evaluators. left_out: pairs of clips that did not fit, by group.
+    budget: bytes that the clips may take in the page. An original is shared by all systems.
+    left_out: how many pairs of clips did not fit.
     """
 
     def __init__(self, results: Results, budget: int) -> None:
-        self.left_out: Counter[Group] = Counter()
+        self.left_out = 0
         self.data: dict[str, str] = {}  # base64, by the name of the file
         self._fits: list[tuple[Group, Person]] = []
         self._clips = {
@@ -72,15 +72,15 @@ class Players:
             for c in results.clips
         }
         read = cache(partial(_read_clip, results))
-        ranked = [(group, *one) for group in results.groups()
-                  for one in enumerate(results.people[group][:N_WORST])]  # fmt: skip
-        for group, _, person in sorted(ranked, key=lambda one: one[1]):
+        ranked = [(i, *one) for worst in results.worst_people(N_WORST).values()
+                  for i, one in enumerate(worst)]  # fmt: skip
+        for _, group, person in sorted(ranked, key=lambda one: one[0]):
             if clip := self._clips.get((*group, person.name)):
                 found = {name: read(name) for name in (str(clip.get(side)) for side in SIDES)}
                 new = {name: data for name, data in found.items() if data and name not in self.data}
                 size = sum(map(len, new.values()))
                 if size > budget:
-                    self.left_out[group] += 1
+                    self.left_out += 1
                     continue
                 budget -= size
                 self.data |= new
@@ -122,20 +122,19 @@ def _read_clip(results: Results, name: str) -> str:
 def page(
     results: Results,
     first: Sequence[Picture],
-    sections: Mapping[str, Sequence[Section]],
+    sections: Sequence[Section],
     utility: Section,
     *,
     with_audio: bool,
 ) -> str:
-    """The whole page. first: pictures of the first screen; sections: pictures by evaluator;
-    utility: those of no one evaluator. Clips get the room that the rest leaves."""
+    """The whole page. first: pictures of the first screen; sections: those by evaluators; utility:
+    those of no one evaluator. Clips get the room that the rest leaves."""
     given = {"first": first, "sections": sections, "utility": utility, **_shared(results)}
     as_json = partial(json.dumps, ensure_ascii=False, sort_keys=True)
     given |= _of_html() | {
         "N_WORST": N_WORST, "SIDES": SIDES, "frame": frame,
         "as_json": as_json, "board_rows": board(results),
-        "several": len(results.evaluators()) > 1,
-        "groups_of": lambda *of: _groups(results, *of),
+        "worst": [*chain(*results.worst_people(N_WORST).values())],
     }  # fmt: skip
 
     def whole(players: Players | None) -> str:
@@ -170,7 +169,7 @@ def runs_page(runs: Mapping[str, Results], links: Mapping[str, str]) -> str:
     rows.sort(key=lambda row: (-row.line.judged.verdict.level, -row.line.judged.eer.value))
     return render(
         "local/report/templates/runs.html.jinja", **_of_runs(runs), **_of_html(), board_rows=rows,
-        contents=Headings(), evaluators=(), several=False,
+        contents=Headings(),
     )  # fmt: skip
 
 
@@ -199,39 +198,23 @@ def _shared(results: Results) -> dict[str, Any]:
     """Contents that the page and RESULTS.md share."""
     return {
         "results": results, "findings": findings, "select": select,
-        "evaluators": results.evaluators(), "notes": findings.notes(results),
+        "evaluators": (by := results.evaluators()), "notes": findings.notes(results),
         "verdicts": tables.verdict_table({"": results}),
-        "differences": tables.difference_table(results.metrics),
-        "controls": tables.control_table(results.metrics),
-        "grouped": tables.group_table(results.metrics),
-        "crowds": tables.crowd_table(results.metrics),
-        "enrolment": tables.enrolment_table(results.metrics),
+        "summary": [(title, make(results.metrics)) for title, make in SUMMARY.items()],
         "useful": tables.utility_table(results.metrics),
         "has_mos": "mos" in set(results.metrics["metric"]),
         "prosody": tables.tabulate(tables.PROSODY, where(results.metrics, evaluator="prosody")),
         "PROSODY": tables.PROSODY.title,
-        "tables_of": _tables(results),
+        "by_evaluators": [(spec.title, tables.tabulate(spec, where(results.metrics, evaluator=by)))
+                          for spec in tables.SPECS.values()],
     }  # fmt: skip
-
-
-def _tables(results: Results) -> dict[str, list[tuple[str, tables.Table, str]]]:
-    """By evaluator each table with its title, and whose is the same: of several back ends of one
-    encoder, some tables are of its x-vectors alone."""
-    first: dict[str, str] = {}
-    found: dict[str, list[tuple[str, tables.Table, str]]] = {}
-    for evaluator in results.evaluators():
-        for spec in tables.SPECS.values():
-            made = tables.tabulate(spec, where(results.metrics, evaluator=evaluator))
-            alike = first.setdefault(f"{spec.title} {made.rows}", evaluator)
-            found.setdefault(evaluator, []).append((spec.title, made, alike))
-    return found
 
 
 def cell(text: str) -> Markup:
     """A cell of a text; an interval in brackets may stand beneath its value."""
     if text[:1] not in {*"0123456789−∞"}:
         long = Markup(' class="long"') if len(text) > _SENTENCE else ""
-        return Markup("<td{}>{}</td>").format(long, text)
+        return Markup("<td{}>{}</td>").format(long, Markup("/<wbr>").join(text.split("/")))
     if found := _INTERVAL.fullmatch(text):
         return Markup('<td class="n">{} <span>{}</span></td>').format(*found.groups())
     return Markup('<td class="n">{}</td>').format(text)
@@ -257,6 +240,12 @@ def without_constants(
 
 
 _COLOURS = {Level.NOTHING: "bad", Level.MOSTLY: "bad", Level.OFTEN: "bad", Level.HIDDEN: "good"}
+SUMMARY = {  # tables of all evaluators together
+    "Differences between systems": tables.difference_table,
+    "Sex and age": tables.group_table,
+    "Among more candidates": tables.crowd_table,
+    "Recordings enrolled": tables.enrolment_table,
+}
 _USES = {"wer": "words misheard", "uar": "emotions heard", "mos": "sound, 1 to 5,"}
 
 
@@ -292,9 +281,3 @@ def board(results: Results) -> list[Row]:
              for (metric, who), text in tables.used(kept, line.system, unit=True) if text != "–"])
         for line in select.lines(results)
     ]  # fmt: skip
-
-
-def _groups(results: Results, evaluator: str, split: str) -> list[tuple[Group, list[Person]]]:
-    """The worst-protected speakers of each system, where any was measured."""
-    groups = [(system, evaluator, split) for system in results.systems()]
-    return [(group, own[:N_WORST]) for group in groups if (own := results.people.get(group))]

@@ -1,5 +1,5 @@
 """Pictures of the page: those of one evaluator (000, Fig. 2 and 3; 001,
-Fig. 3 and 4; 002, Fig. 4 and 6 to 10; 003, section 3.6), and privacy against utility.
+Fig. 3; 002, Fig. 4 and 6 to 10; 003, section 3.6), and privacy against utility.
 
 A function makes one picture, or none where nothing was measured. What it shows in words stands in
 templates/sentences.jinja.
@@ -17,7 +17,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import MaxNLocator
 
-from local.metrics.detection import folded
 from local.metrics.recordings import LENGTHS
 from local.metrics.similarity import dominance_of_rows
 from local.protocols.attackers import CONTROLS
@@ -27,7 +26,6 @@ from local.report.frame import SETTINGS, UTILITY, Entry, Results, Value, attacke
 from local.report.select import Trade, fold
 from utils.arrays import Float64
 
-_FEW = 5  # systems whose markers have room beside each other
 Found = Drawing | None
 _GREY: dict[str, Any] = {"color": draw.SOFT}
 
@@ -80,46 +78,6 @@ def scatter(results: Results, evaluator: str) -> Found:
         draw.legend(canvas)
     left_out = [p[2] for p in measured if p not in points]
     return made(canvas, "deid_gvd", [evaluator], points=points, left_out=left_out)
-
-
-def eer_by_attacker(results: Results, evaluator: str, split: str) -> Found:
-    """EER under attackers of rising knowledge, a line a system; gaps are said in words."""
-    known = results.attackers(evaluator)
-    # Where one kind of an attacker was run, its other kinds need no empty place.
-    order = [a for a in frame.PROTECTED if a in known or a in frame.absent(known)]
-    order += [a for a in known if a not in (*frame.PROTECTED, "unprotected")]
-    measured, systems = [a for a in order if a in known], results.systems()
-    if not measured or not systems:  # of constant targets there are radars
-        return None
-    canvas, axes = empty("eer_by_attacker", split)
-    bare = results.value(evaluator, split, "original", "unprotected", "eer") or frame.NOTHING
-    if bare.defined:
-        axes.axhline(100 * bare.value, ls="--", label="unprotected speech", **_GREY)
-        if bare.bounded:
-            axes.axhspan(100 * bare.low, 100 * bare.high, alpha=0.12, lw=0, **_GREY)
-    axes.axhline(50, linewidth=0.8, linestyle=":", label="coin toss", **_GREY)
-    few, best = len(systems) <= _FEW, []
-    sizes = (2.5, 5, 1.5) if few else (1, 3.5, 0.7)
-    look: dict[str, Any] = dict(zip(("capsize", "markersize", "linewidth"), sizes, strict=True))
-    for i, system in enumerate(systems):
-        found = {a: results.value(evaluator, split, system, a, "eer") for a in measured}
-        eers = {a: v for a, v in found.items() if v and v.defined}
-        shift = 0.64 * ((i + 0.5) / len(systems) - 0.5)
-        ends = [draw.bars(value, 100) or [[0.0], [0.0]] for value in eers.values()]
-        axes.errorbar(
-            [order.index(a) + shift for a in eers], [100 * v.value for v in eers.values()],
-            yerr=[[end[side][0] for end in ends] for side in (0, 1)], linestyle=draw.line(i),
-            label=draw.label(system), elinewidth=0.8, **look, **draw.look(i),
-        )  # fmt: skip
-        lowest = min(eers.items(), key=lambda eer: folded(eer[1].value), default=())
-        best += [(system, *lowest)] if lowest else []
-    names = [attacker(a) + ("" if a in measured else "\n(not measured)") for a in order]
-    axes.set_xticks(range(len(order)), names, rotation=30, ha="right", rotation_mode="anchor")
-    axes.set(xlim=(-0.5, len(order) - 0.5), ylim=(0, max(54.0, axes.get_ylim()[1])))
-    draw.legend(canvas)
-    missing = [attacker(a) for a in order if a not in measured]
-    told = {"split": split, "bare": bare, "best": best, "many": not few, "missing": missing}
-    return made(canvas, "eer_by_attacker", [evaluator, split], **told)
 
 
 # Utility.
@@ -429,14 +387,12 @@ _NARROW = 17  # letters over one of three radars side by side
 _SHOWN = 12  # speakers with a radar over targets
 
 
-def targets(
-    results: Results, evaluator: str, split: str, series: str, metric: str = frame.POOLED
-) -> Found:
+def targets(results: Results, evaluator: str, split: str, series: str) -> Found:
     """A radar a speaker over constant targets (001, Fig. 3); the worst and the best protected.
 
-    series: of results.target_series; metric: of `frame.definitions`.
+    series: of results.target_series.
     """
-    attack, table, before = select.over_targets(results, evaluator, split, series, metric)
+    attack, table, before = select.over_targets(results, evaluator, split, series)
     n, n_voices = table.shape
     if n_voices < 3 or not n:
         return None
@@ -449,37 +405,9 @@ def targets(
         draw.ring(axes, angle, own.to_numpy(), 0, linewidth=1.1)
         axes.set_title(draw.label(str(name), _NARROW), fontsize=draw.SMALL)
     return made(
-        canvas, "targets", [evaluator, split, series, metric], split=split, who=who, series=series,
-        definition=frame.definitions(results).get(metric), voices=[*table.columns],
-        speakers=[*table.index], means=[table.iloc[i].mean() for i in (0, -1)], shown=_SHOWN,
-    )  # fmt: skip
-
-
-def target_groups(
-    results: Results, evaluator: str, split: str, series: str, metric: str = frame.POOLED
-) -> Found:
-    """Means and standard deviations over badly and well protected speakers (001, Fig. 4)."""
-    attack, found, before = select.over_targets(results, evaluator, split, series, metric)
-    table, (n, n_voices) = found.to_numpy(), found.shape
-    if n_voices < 3 or n < 4:
-        return None
-    cut = (n + 1) // 2  # 15 and 14 of 29, as in 001
-    halves = {f"{cut} badly protected": slice(0, cut), f"{n - cut} well protected": slice(cut, n)}
-    canvas, grid = draw.polars(2, f"{split}, {attacker(attack)} attacker", columns=2)
-    for k, (axes, (what, own)) in enumerate(zip(grid, halves.items(), strict=True)):
-        angle = draw.polar_axes(axes, n_voices)
-        original = np.repeat(before[own, None], n_voices, axis=1)
-        for values, index in ((original, -1), (table[own], k)):
-            mean, std = values.mean(axis=0), values.std(axis=0)
-            round_, low, high = (np.append(v, v[:1]) for v in (angle, mean - std, mean + std))
-            axes.fill_between(round_, low, high, color=draw.colour(index), alpha=0.2, linewidth=0)
-            draw.ring(axes, angle, mean, index, linewidth=1.2)
-        axes.set_title(what, fontsize=7)
-    said = [(what, table[own].mean(), before[own].mean()) for what, own in halves.items()]
-    return made(
-        canvas, "target_groups", [evaluator, split, series, metric], n=n_voices, split=split,
-        who=attacker(attack), series=series, said=said,
-        definition=frame.definitions(results).get(metric),
+        canvas, "targets", [evaluator, split, series], split=split, who=who, series=series,
+        voices=[*table.columns], speakers=[*table.index],
+        means=[table.iloc[i].mean() for i in (0, -1)], shown=_SHOWN,
     )  # fmt: skip
 
 
@@ -515,12 +443,8 @@ def draw_all(results: Results, evaluator: str, folder: Path | None) -> list[Sect
     splits, known = results.splits(evaluator), results.attackers(evaluator)
     of = (results, evaluator)
     attacked = [*product(splits, [a for a in frame.PROTECTED if a in known])]
-    by_target = product(
-        results.target_series(), frame.definitions(results), (targets, target_groups), splits
-    )
     plan: dict[str, Iterable[Found]] = {
         "Overview": [scatter(*of)],
-        "Attackers": (eer_by_attacker(*of, split) for split in splits),
         "Voice similarity": (
             similarity(results, e) for e in results.entries("similarity", evaluator)
         ),
@@ -533,9 +457,12 @@ def draw_all(results: Results, evaluator: str, folder: Path | None) -> list[Sect
     }
     if results.targets():
         plan["Linkability by target voice"] = (
-            make(*of, split, series, metric) for series, metric, make, split in by_target
+            targets(*of, split, series)
+            for series, split in product(results.target_series(), splits)
         )
-    return [drawn(title, made, folder) for title, made in plan.items()]
+    several = f", {evaluator}" if len(results.evaluators()) > 1 else ""
+    return [drawn(title, (one and replace(one, title=one.title + several) for one in made), folder)
+            for title, made in plan.items()]  # fmt: skip
 
 
 # ---- Pictures of the first screen, one for each question of a reader.

@@ -70,7 +70,7 @@ FEWEST = 10  # people with target trials; fewer speak for nobody else
 LINKED = 0.5  # linkability of the worst-protected person from which on nobody is called hidden
 LEVEL = 0.05  # of all tests of EERs of one system together, and of all of naming
 HEADROOM = 0.1  # that a control must find more than the attack's lower bound, to be passed
-DOSED = [name for name in CONTROLS if "_leak_" in name]  # controls that leak a known share
+DOSED = [name for name in CONTROLS if name[-2:].isdigit()]  # that leak a share of the speaker, in %
 TRAINING = [name for name in ATTACKERS if name.startswith("semi_informed")]
 TAUGHT = [name for name in ATTACKERS if name.startswith(("semi_informed", "white_box"))]
 # By whom nearly everybody is found under a control, or they cannot hear.
@@ -106,7 +106,8 @@ class Evidence:
     guessing; named_bare: by the same evaluator without protection. several: folded EER (the lower
     of that of the scores as they are and normalised), by number of recordings of a person
     (`LENGTHS`). control: EER of an attacker who learns on protected people that they did not learn
-    from; controlled: it, or a dose of the speaker that they establish, shows that they can hear.
+    from; dose: the least share of a speaker that they establish in voices, in %; controlled: one of
+    both shows that they can hear.
     """
 
     attacker: str
@@ -120,7 +121,13 @@ class Evidence:
     people: float = math.nan
     several: Mapping[str, Value] = field(default_factory=dict)
     control: Value = NOTHING
+    dose: float = math.nan
     controlled: bool = False
+
+    @property
+    def supports(self) -> bool:
+        """Whether they may be evidence that people are hidden, where they pass a control."""
+        return self.judges or math.isfinite(self.dose)
 
     @property
     def judges(self) -> bool:
@@ -202,7 +209,8 @@ def judge(
     if strongest is None:
         return Verdict(Level.UNJUDGED, "no EER is defined", None)
     found = replace(_by_eer(judges, every, LEVEL / groups), eers=eers)
-    if found.level >= Level.UNJUDGED and not judges:
+    able = [a for a in defined if a.supports]
+    if found.level >= Level.UNJUDGED and not able:
         ends = (a.bare.high for a in defined if math.isfinite(a.bare.high))
         why = frame.say("not_able", high=min(ends, default=math.inf))
         found = Verdict(Level.UNJUDGED, why, strongest, eers)
@@ -211,11 +219,12 @@ def judge(
         by_name = Verdict(level, _say_named(most), strongest, eers)
         return min(found, by_name, key=lambda v: v.level)
     if found.level is Level.HIDDEN:
-        return replace(found, **_hidden(judges, naming, worst_person))
+        return replace(found, **_hidden(able, naming, worst_person))
     surest = min(naming, key=lambda a: a.p_named, default=None)
     if found.level is Level.UNSHOWN and surest and surest.p_named < LEVEL:
         # Said however many attackers were run: each more makes a leak harder to establish.
-        why = f"but {_say_named(surest)}, which may be chance, and {found.why.removeprefix('but ')}"
+        maybe = frame.say("maybe_named", attack=surest, attacks=len(naming))
+        why = f"but {maybe}, and {found.why.removeprefix('but ')}"
         return replace(found, why=why)
     return found
 
@@ -287,21 +296,21 @@ def _known(low: float) -> float:
 
 
 def _hidden(
-    judges: Sequence[Evidence], naming: Sequence[Evidence], worst_person: float
+    able: Sequence[Evidence], naming: Sequence[Evidence], worst_person: float
 ) -> dict[str, Any]:
     """Level and why: the best verdict, or why it cannot be given."""
-    heard = [a for a in judges if a.controlled]
-    if all(a.control.defined and not a.controlled for a in judges):
-        best = min(judges, key=lambda a: a.control.value).control
+    heard = [a for a in able if a.controlled]
+    if all(a.control.defined and not a.controlled for a in able):
+        best = min(able, key=lambda a: a.control.value).control
         return {"level": Level.UNJUDGED, "why": frame.say("fails", control=best)}
     surest = min(naming, key=lambda a: a.p_named, default=None)
-    named = _say_named(surest) if surest and surest.p_named < LEVEL else ""
+    maybe = surest is not None and surest.p_named < LEVEL
     reasons = {  # the first that holds is given
-        f"{named}, which may be chance": named,
+        frame.say("maybe_named", attack=surest, attacks=len(naming)) if maybe else "": maybe,
         f"the worst-protected person has a linkability of {frame.number(worst_person)}":
             worst_person > LINKED,
         f"fewer than {FEWEST} people have target trials":
-            not all(a.people >= FEWEST for a in judges),
+            not all(a.people >= FEWEST for a in able),
         "nobody learnt from protected speech, or passed a control": not heard,
         "nobody who passed a control tried to name people":
             not any(math.isfinite(a.named) for a in heard),
@@ -309,7 +318,12 @@ def _hidden(
             not any(n != "1" for a in heard for n in a.several),
     }  # fmt: skip
     why = next((f"but {said}" for said, holds in reasons.items() if holds), "")
-    return {"level": Level.UNSHOWN if why else Level.HIDDEN, "why": why}
+    if why:
+        return {"level": Level.UNSHOWN, "why": why}
+    least = min((a.dose for a in heard if math.isfinite(a.dose)), default=None)
+    if least is not None and not any(a.control.defined for a in heard):
+        why = f"the least share of a speaker that they find is {least:.0f} %"
+    return {"level": Level.HIDDEN, "why": why}
 
 
 def _say_named(attack: Evidence) -> str:
@@ -377,14 +391,15 @@ def _attack(results: Results, f: Any) -> Evidence:
     names = ("eer", "eer_normalised")
     eers = {n: several(*at, [key(name, recordings=n) for name in names]) for n in LENGTHS}
     control = results.control(f.evaluator, f.split, *at)
-    doses = [own for (own,) in (several(system, f.attacker, ["eer"]) for system in DOSED)]
-    hears = any(fold(dose).high < 0.5 for dose in doses if dose.defined)
-    if control.defined:
-        hears = control.high <= fold(eer).low - HEADROOM
+    doses = [
+        int(system[-2:]) for system in DOSED
+        for own in several(system, f.attacker, ["eer"]) if fold(own).high < 0.5
+    ]  # fmt: skip
+    hears = control.high <= fold(eer).low - HEADROOM if control.defined else bool(doses)
     return Evidence(
         f.attacker, f.evaluator, eer, bare_eer, rise,
         named=named.value if named else math.nan, chance=chance.value, named_bare=named_bare.value,
-        people=people, control=control,
+        people=people, control=control, dose=min(doses, default=math.nan),
         several={n: min((fold(v) for v in own if v.defined), key=lambda v: v.value)
                  for n, own in eers.items() if any(v.defined for v in own)},
         controlled=hears and not any(
@@ -626,12 +641,12 @@ def pooled(results: Results) -> Trade | None:
 
 
 def over_targets(
-    results: Results, evaluator: str, split: str, series: str, metric: str
+    results: Results, evaluator: str, split: str, series: str
 ) -> tuple[str, pd.DataFrame, Float64]:
     """The best-informed attacker of those on most targets of a series; linkability by speaker (the
     worst protected first) and target; and that of the originals (speakers,), NaN where there is
     none."""
-    people = where(results.speakers, evaluator=evaluator, split=split, figure=metric)
+    people = where(results.speakers, evaluator=evaluator, split=split, figure="linkability")
     people = people.drop_duplicates(["attacker", "system", "speaker"], keep="last")
     people = people.dropna(subset="value")
     bare = where(people, system="original", attacker="unprotected").set_index("speaker")["value"]

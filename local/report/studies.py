@@ -139,7 +139,7 @@ class Searches(Study):
         return dashed(self.value(*at, column.figure), column)
 
     def trials(self, trial: str) -> Table:
-        """Table 5: EER (%) of trial1, original against protected segments, or trial2, protected."""
+        """Table 5: EER (%) on the list trial1 (original, protected) or trial2 (both protected)."""
         rows = [([WITHOUT], (ORIGINAL, "trial2"))]
         rows += [([system], (system, trial + "_p{}")) for system in self.systems]
         columns = [(f"{evaluator}, P{p}", (evaluator, p)) for evaluator, p in self.places]
@@ -486,6 +486,5 @@ class GeneratorFigures(Study):
 def voices_table(words: Sequence[str], page: Path) -> Table:
     """`<!-- table: voices FOLDER -->`: generators of FOLDER/generators.csv: how much alike the most
     voices are, and their cost."""
-    if len(words) != 1:
-        raise UserError(f"{page}: a table of voices names one folder of results")
-    return GeneratorFigures(read_rows(page.parent / words[0] / "generators.csv")).voices()
+    (folder, *_), _ = tables.read_mark(words, page, "FOLDER")
+    return GeneratorFigures(read_rows(page.parent / folder / "generators.csv")).voices()

@@ -22,7 +22,7 @@ Row = TypeVar("Row")
 Column = TypeVar("Column")
 CERTAIN = 1 - 1e-6  # chance of canonical correlation from which on it says nothing
 MOST_LINES = 2  # of verdicts on the console
-SUBJECT = ("split", "system", "family", "attacker")
+SUBJECT = ("split", "system", "family", "attacker", "evaluator")
 
 
 @dataclass(frozen=True)
@@ -86,26 +86,37 @@ def dashed(value: Value | float | None, measure: Measure) -> str:
 
 
 def tabulate(spec: Spec, metrics: pd.DataFrame) -> Table:
-    """The table of a specification, of the figures of one evaluator."""
+    """The table of a specification. Where there are several evaluators, each row names those who
+    have all of its figures: back ends of one encoder share what is of its x-vectors alone."""
     found = frame.values(metrics, *SUBJECT, "figure")
     own = where(metrics, family=spec.family, attacker=[*frame.ATTACKERS] if spec.attackers else "")
     own = own.drop_duplicates([*SUBJECT]).sort_values("split", kind="stable")
-    names = ["split", "system", "attacker", "condition"][: 4 if spec.attackers else 2]
-    rows = [([f.split, f.system, frame.attacker(f.attacker), f.condition][: len(names)], f)
+    names = ["split", "system", "attacker"][: 3 if spec.attackers else 2]
+    rows = [([f.split, f.system, frame.attacker(f.attacker)][: len(names)], f)
             for f in own.itertuples()]  # fmt: skip
     columns: list[tuple[str, Measure | str]] = [*headed(spec.columns), *spec.counts.items()]
-    return pivot(names, rows, columns, lambda f, column: (
+    made = pivot(names, rows, columns, lambda f, column: (
         getattr(f, column) if isinstance(column, str) else _cell(found, f, column)
     ))  # fmt: skip
+    if metrics["evaluator"].nunique() < 2:
+        return made
+    by: dict[tuple[str, ...], list[str]] = {}
+    for row, evaluator in zip(made.rows, own["evaluator"], strict=True):
+        by.setdefault((*row,), []).append(evaluator)
+    header, *lines = (
+        [*row[: len(names)], ", ".join(who), *row[len(names) :]]
+        for row, who in [(made.header, ["evaluator"]), *by.items()]
+    )
+    return Table(header, lines)
 
 
 def _cell(found: Mapping[tuple[str, ...], Value], f: Any, m: Measure) -> str:
     """The figure of a column; canonical correlation is not defined where too few segments make it 1
     by construction."""
-    of = (f.split, f.system, f.family, f.attacker)
+    of = (f.split, f.system, f.family, f.attacker, f.evaluator)
     if m.family:
         who = "original" if m.attacker == "unprotected" else f.system
-        of = (f.split, who, m.family, m.attacker)
+        of = (f.split, who, m.family, m.attacker, f.evaluator)
     chance = found.get((*of, m.but(kind="chance").figure), frame.NOTHING)
     if m.name == "cca_top10" and m.kind == "value" and chance.value > CERTAIN:
         return frame.UNDEFINED
@@ -143,19 +154,6 @@ def grid(
     return pivot(names, rows.items(),
                  [(title, key) for key, title in columns.items()],
                  lambda own, key: own.get(key, missing))  # fmt: skip
-
-
-def control_table(metrics: pd.DataFrame) -> Table:
-    """EERs under the controls, a row a split, attacker and evaluator."""
-    names = ["split", "attacker", "evaluator"]
-    eers = frame.eers(metrics, system=[*CONTROLS]).sort_values(names)
-    run = {name: f"{name} (%)" for name in CONTROLS if name in set(eers["system"])}
-    cells = [
-        ((f.split, frame.attacker(f.attacker), f.evaluator), f.system, show(value_of(f), EER))
-        for f in eers.itertuples()
-        if len(run) > 1  # copy synthesis alone is a system like others
-    ]
-    return grid(names, cells, run, frame.MISSING)
 
 
 CROWDS = {"named": "named at first", "legal_linkability": "legal linkability"}
@@ -347,7 +345,17 @@ VERDICTS = (
 )  # fmt: skip
 Ours = Mapping[str, Value | None]  # by our set
 Place = tuple[str, str, str, str]  # split, family, attacker, metric
-_OPTIONS = {"sets", "evaluators", "systems", "attackers", "prefix", "rows"}
+
+
+def read_mark(words: Sequence[str], page: Path, takes: str) -> tuple[list[str], dict[str, str]]:
+    """Names and options (NAME=VALUE) of a mark. UserError for options that are not in `takes`, and
+    where those lack that it has without brackets."""
+    names = [word for word in words if "=" not in word]
+    options = dict(word.split("=", 1) for word in words if "=" in word)
+    known, needed = ({*re.findall(r"(\w+)=", text)} for text in (takes, re.sub(r"\[.*", "", takes)))
+    if not (names and needed <= options.keys() <= known):
+        raise UserError(f"{page}: this table takes {takes}")
+    return names, options
 
 
 @cache
@@ -417,14 +425,11 @@ def paper_table(words: Sequence[str], page: Path) -> Table:
     system, a column a figure and set, where `sets` may name several of ours beside one of theirs.
     In words _ stands for a blank.
     """
-    options = dict(word.split("=", 1) for word in words if "=" in word)
-    named, *folders = [word for word in words if "=" not in word] or [""]
+    takes = "PAPER:TABLE [FOLDER... sets= evaluators= attackers= prefix=] [systems= rows=systems]"
+    (named, *folders), options = read_mark(words, page, takes)
     paper, _, table = named.partition(":")
-    if options.keys() - _OPTIONS or (folders and not {"sets", "evaluators"} <= options.keys()):
-        raise UserError(
-            f"{page}: table: paper takes PAPER:TABLE, folders with sets= and evaluators=, "
-            "systems=, attackers=, prefix=, rows=systems"
-        )
+    if folders and not {"sets", "evaluators"} <= options.keys():
+        raise UserError(f"{page}: this table takes {takes}")
     rows = of_table(paper, table.replace("_", " "))
     if "systems" in options:
         names = rows["system"].str.replace(" ", "_")

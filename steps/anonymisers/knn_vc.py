@@ -4,17 +4,16 @@ Baas et al. 2023 (the conversion), Seo et al. 2025 (eight profiles a speaker, th
 baseline). The latter's profiles are not published in full; see docs/voice_conversion.md.
 """
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
-from steps.anonymisers.registry import RAISED, Anonymiser, Description, OutputLevel, Spoken
+from steps.anonymisers.registry import RAISED, Anonymiser, Description, Spoken
 from steps.generators.base import POLICIES, choose_gender
 from steps.sources import LEVELS, SourceSpeaker, SystemRun, VoiceKey
-from steps.synthesis.base import SOURCE_SHARE
 from steps.synthesis.f0 import TRANSFORMS
 from utils.arrays import Float64
 from utils.cli import UserError
-from utils.settings import Count, Natural, OneOf, Part, Share
+from utils.settings import Count, Natural, OneOf, Share
 from utils.tables import StrPath
 
 if TYPE_CHECKING:
@@ -37,14 +36,10 @@ class KnnVcSettings:
     f0: Annotated[str, OneOf(*TRANSFORMS, "none")] = "linear"
     profiles: Natural = 0
     profile: int | None = None
-    max_frames: Count = 30000
-    source_share: Share = SOURCE_SHARE
+    source_share: Share = 0.0
     content: str | None = None
-    peak: Part = 0.95
 
     def __post_init__(self) -> None:
-        if self.max_frames < self.k:
-            raise ValueError(f"max_frames: {self.max_frames}; k is {self.k}")
         n, profile = self.profiles, self.profile
         if not n and profile is not None:
             raise ValueError("profile: there are no profiles; give profiles, such as 8")
@@ -72,7 +67,7 @@ class KnnVc(Anonymiser):
             run.folder(need)
         self._pool = run.folder("pool")
         self._converter = converter = _load_converter(settings, self._pool, run.resources.device)
-        self.level, self.output = settings.level, OutputLevel(settings.peak)
+        self.level = settings.level
         self.raised = RAISED
         self.notes.append(converter.note)
         if dropped := converter.unvoiced:
@@ -104,8 +99,7 @@ class KnnVc(Anonymiser):
 
     def settings(self) -> dict[str, object]:
         """All settings, defaults included."""
-        values = {k: v for k, v in super().settings().items() if k != "peak"}
-        return {**values, "output": asdict(self.output), "note": self._converter.note}
+        return {**super().settings(), "note": self._converter.note}
 
     def transform(self, wave: Float64, key: VoiceKey, source: SourceSpeaker) -> Spoken:
         """Protected speech; the target voice, its gender, and the profile."""
@@ -162,7 +156,6 @@ def _load_converter(settings: KnnVcSettings, pool: "Path", device: str) -> "Worl
         VoicePool.load(pool, content),
         settings.k,
         settings.f0,
-        settings.max_frames,
         settings.source_share,
         load_extractor(content, device) if content else None,
     )

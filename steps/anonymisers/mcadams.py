@@ -1,16 +1,15 @@
 """The McAdams coefficient: linear prediction, poles, and the systems B2 and B2r."""
 
-import hashlib
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
 
-from steps.anonymisers.registry import Anonymiser, Description, OutputLevel, Spoken
+from steps.anonymisers.registry import Anonymiser, Description, Spoken
 from steps.sources import LEVELS, SourceSpeaker, SystemRun, VoiceKey
 from utils.arrays import Float64, Intp
-from utils.settings import Ascending, OneOf, Part, Positive
+from utils.settings import Ascending, OneOf, Positive
 from utils.tables import StrPath
 
 # ---- Burg's linear prediction for many frames at once.
@@ -148,18 +147,16 @@ def expand(factors: Float64) -> Float64:
     return products
 
 
-def warp_angles(factors: Float64, alpha: float, *, clamp: bool = True) -> Float64:
+def warp_angles(factors: Float64, alpha: float) -> Float64:
     """Raise the angle of each complex pair to the power alpha; magnitudes and real poles stay.
 
-    A pair of magnitude r and angle theta is x^2 - 2 r cos(theta) x + r^2, so only p changes. With
-    `clamp`, angles beyond pi (alpha > 1) become pi; without, they wrap round.
+    A pair of magnitude r and angle theta is x^2 - 2 r cos(theta) x + r^2, so only p changes. Angles
+    beyond pi (alpha > 1) become pi.
     """
     p, q = factors
     half = -0.5 * p
     height = q - half * half  # squared imaginary part
-    theta = np.arctan2(np.sqrt(np.maximum(height, 0.0)), half) ** alpha
-    if clamp:
-        theta = np.minimum(theta, np.pi)
+    theta = np.minimum(np.arctan2(np.sqrt(np.maximum(height, 0.0)), half) ** alpha, np.pi)
     pair = -2.0 * np.sqrt(np.maximum(q, 0.0)) * np.cos(theta)
     return np.stack([np.where(height > 0.0, pair, p), q])
 
@@ -261,24 +258,6 @@ BLOCK = 2048  # frames at a time: enough to hide the cost of a call, few enough 
 
 
 @dataclass(frozen=True)
-class FrameOptions:
-    """Framing and filtering; the defaults are the recipe's, not those of a challenge.
-
-    pad_edges: zeros are put around the signal, so that every sample is in two windows. Without, the
-        first and last 10 ms fade, and the rest after the last whole frame is silent.
-    skip_first_frame: the first frame is left out.
-    clamp: angles beyond pi (alpha > 1) become pi; without, they wrap round.
-    """
-
-    pad_edges: bool = True
-    skip_first_frame: bool = False
-    clamp: bool = True
-
-
-DEFAULTS, LEVEL = FrameOptions(), OutputLevel()
-
-
-@dataclass(frozen=True)
 class Warped:
     """`samples`: (n,) float64, not normalised. `n_slow`: frames that needed `numpy.roots`."""
 
@@ -287,30 +266,24 @@ class Warped:
     n_slow: int
 
 
-def transform(
-    wave: Float64, alpha: float, options: FrameOptions = DEFAULTS, *, block: int = BLOCK
-) -> Warped:
+def transform(wave: Float64, alpha: float, *, block: int = BLOCK) -> Warped:
     """Move formants by theta -> theta ** alpha, theta in radians a sample: 1 rad, 2546 Hz, stays.
 
-    wave: (n,) float64 at 16 kHz. Returns n samples at the level of the filters' output. Digital
-    silence is returned unchanged; a signal shorter than a window is padded to one. Every `block`,
-    the number of frames processed at a time, gives the same bits.
+    wave: (n,) float64 at 16 kHz. Returns n samples at the level of the filters' output. Zeros are
+    put around the signal, so that every sample is in two windows. Digital silence is returned
+    unchanged. Every `block`, the number of frames processed at a time, gives the same bits.
     """
     if not np.any(wave):
         return Warped(np.zeros(len(wave)), 0, 0)
-    hops = _cut(wave, options.pad_edges)
-    out = np.zeros_like(hops)
-    first = 1 if options.skip_first_frame and len(hops) > 2 else 0
-    n_slow = 0
-    for start, stop in _blocks(first, len(hops) - 1, block):
-        frames, slow = warp_frames(hops[start : stop + 1], alpha, options)
+    # In rows of a hop; frame m is rows m and m + 1.
+    hops = np.pad(wave, (HOP, -len(wave) % HOP + HOP)).reshape(-1, HOP) + EPSILON
+    out, n_slow = np.zeros_like(hops), 0
+    for start, stop in _blocks(len(hops) - 1, block):
+        frames, slow = warp_frames(hops[start : stop + 1], alpha)
         out[start:stop] += frames[:HOP].T
         out[start + 1 : stop + 1] += frames[HOP:].T
         n_slow += slow
-    begin = HOP if options.pad_edges else 0
-    written = out.ravel()[begin : begin + len(wave)]
-    samples = np.pad(written, (0, len(wave) - len(written)))
-    return Warped(samples, len(hops) - 1 - first, n_slow)
+    return Warped(out.ravel()[HOP : HOP + len(wave)], len(hops) - 1, n_slow)
 
 
 def window() -> Float64:
@@ -319,28 +292,17 @@ def window() -> Float64:
     return np.asarray(np.sqrt(hann / (hann.sum() / HOP)))
 
 
-def _cut(wave: Float64, pad_edges: bool) -> Float64:
-    """Signal in rows of a hop, (n, HOP), n > 1; frame m is rows m and m + 1."""
-    if pad_edges:
-        padded = np.pad(wave, (HOP, -len(wave) % HOP + HOP))
-    else:
-        n = HOP * max(len(wave) // HOP, 2)
-        padded = np.pad(wave[:n], (0, max(0, n - len(wave))))
-    return padded.reshape(-1, HOP) + EPSILON
-
-
-def _blocks(first: int, last: int, block: int) -> Iterator[tuple[int, int]]:
-    """Divide frames first ... last - 1 into ranges of equal size, to one frame, of at most `block`.
+def _blocks(n: int, block: int) -> Iterator[tuple[int, int]]:
+    """Divide n frames into ranges of equal size, to one frame, of at most `block`.
 
     A range of one frame is avoided: NumPy sums a single column in another order.
     """
-    n = last - first
     n_blocks = max(1, min(-(-n // block), n // 2))
     for number in range(n_blocks):
-        yield first + number * n // n_blocks, first + (number + 1) * n // n_blocks
+        yield number * n // n_blocks, (number + 1) * n // n_blocks
 
 
-def warp_frames(hops: Float64, alpha: float, options: FrameOptions) -> tuple[Float64, int]:
+def warp_frames(hops: Float64, alpha: float) -> tuple[Float64, int]:
     """Warped, windowed frames (2 HOP, n) of rows of a hop (n + 1, HOP); number of slow ones."""
     shape = window()[:, None]
     # Time runs down and frames lie side by side, so that every operation is on rows of many frames.
@@ -350,7 +312,7 @@ def warp_frames(hops: Float64, alpha: float, options: FrameOptions) -> tuple[Flo
     np.multiply(hops[1:].T, shape[HOP:], out=frames[ORDER + HOP :])
     polynomials = burg(np.ascontiguousarray(frames[ORDER:].T) + EPSILON, ORDER)
     factors, slow = factorise(polynomials)
-    warped = expand(warp_angles(factors, alpha, clamp=options.clamp))
+    warped = expand(warp_angles(factors, alpha))
     filtered = _filter(frames, polynomials, warped)
     filtered *= shape
     return filtered, len(slow)
@@ -375,7 +337,10 @@ def _filter(frames: Float64, zeros: Float64, poles: Float64) -> Float64:
     return out[order:]
 
 
-# ---- Systems B2 and B2r: McAdams coefficient, fixed or drawn, as here and as in the challenges.
+# ---- Systems B2 and B2r: McAdams coefficient, fixed or drawn.
+
+ALPHA = 0.8
+_EACH = {"spk": "person", "perm": "person", "utt": "recording", "const": "run"}  # purpose of a draw
 
 
 @dataclass(frozen=True)
@@ -385,64 +350,18 @@ class McAdamsSettings:
     anonymiser: str
     alpha: Positive | None = None
     alpha_range: Annotated[tuple[Positive, Positive], Ascending()] | None = None
-    level: str | None = None
-    compat: Annotated[str, OneOf("vpc20", "vpc22", "vpc24")] | None = None
-    peak: Part | None = None
+    level: Annotated[str, OneOf(*LEVELS)] | None = None
 
     def __post_init__(self) -> None:
-        preset = PRESETS[self.compat]
-        if self.compat and self.peak is not None:
-            raise ValueError(f"peak: is fixed by compat: {self.compat}; leave out one of the two")
         if self.alpha is not None and self.alpha_range is not None:
             raise ValueError("alpha_range: alpha is also given; leave out one of the two")
-        if self.level is not None and not self.drawn:
+        if self.level is not None and not self.alpha_range:
             raise ValueError("level: alpha is fixed, so no level applies; give alpha_range")
-        if self.level is not None and self.level not in preset.levels:
-            known = ", ".join(preset.levels)
-            raise ValueError(f"level: {self.level!r} is unknown here; known: {known}")
-
-    @property
-    def drawn(self) -> tuple[float, float] | None:
-        """Range that alpha is drawn from; None where it is fixed."""
-        preset = PRESETS[self.compat].alpha_range if self.alpha is None else None
-        return self.alpha_range or preset
 
     @property
     def key_level(self) -> str:
         """Level of the keys."""
-        preset = PRESETS[self.compat]
-        return preset.levels[self.level or preset.level] if self.drawn else "const"
-
-
-@dataclass(frozen=True)
-class Preset:
-    """Rules of one generation of the code.
-
-    levels: allowed setting -> the level of the keys. level: the default.
-    """
-
-    alpha: float | None = None
-    alpha_range: tuple[float, float] | None = None
-    level: str = "spk"
-    levels: Mapping[str, str] = field(default_factory=lambda: {level: level for level in LEVELS})
-    frames: FrameOptions = DEFAULTS
-    output: OutputLevel = LEVEL
-
-
-_FRAMES_2020 = FrameOptions(pad_edges=False, skip_first_frame=True)
-_FRAMES_2024 = FrameOptions(pad_edges=False, clamp=False)
-_OUTPUT_2022 = OutputLevel(peak=1.0, full_scale=32766, truncate=True)
-_WIDE = (0.5, 0.9)
-# At level spk the challenges of 2022 and 2024 use only the speaker, so sets share the draw.
-_LEVELS_2022 = {"spk": "perm", "utt": "utt"}
-_LEVELS_2024 = {"spk": "perm", "utt": "position"}
-PRESETS = {
-    None: Preset(0.8),
-    "vpc20": Preset(0.8, frames=_FRAMES_2020, output=OutputLevel(peak=1.0)),
-    "vpc22": Preset(None, _WIDE, "spk", _LEVELS_2022, _FRAMES_2020, _OUTPUT_2022),
-    "vpc24": Preset(None, _WIDE, "utt", _LEVELS_2024, _FRAMES_2024, _OUTPUT_2022),
-}
-_EACH = {"spk": "person", "perm": "person", "const": "run"}  # else recording: purpose of a draw
+        return (self.level or "spk") if self.alpha_range else "const"
 
 
 class McAdams(Anonymiser):
@@ -453,47 +372,34 @@ class McAdams(Anonymiser):
 
     def __init__(self, settings: McAdamsSettings, run: SystemRun) -> None:
         super().__init__(settings, run)
-        preset = PRESETS[settings.compat]
-        self.alpha_range, self.compat = settings.drawn, settings.compat
-        self.alpha = None if self.alpha_range else settings.alpha or preset.alpha
+        self.alpha_range = settings.alpha_range
+        self.alpha = None if self.alpha_range else settings.alpha or ALPHA
         self.level = settings.key_level
-        self.frames = preset.frames
-        self.output = replace(preset.output, peak=settings.peak or preset.output.peak)
-        self.is_random = self.alpha_range is not None and self.compat != "vpc24"
+        self.is_random = self.alpha_range is not None
 
     @classmethod
     def describe(cls, settings: McAdamsSettings, path: StrPath) -> Description:
         """Needs: nothing but the speech."""
-        levels = tuple(PRESETS[settings.compat].levels) if settings.drawn else ()
-        return Description(settings.key_level, levels=levels)
+        return Description(settings.key_level, levels=LEVELS if settings.alpha_range else ())
 
     def settings(self) -> dict[str, object]:
         """All settings, defaults included, and one sentence (`note`) on the system."""
-        return {
-            "anonymiser": "mcadams",
-            "note": self._note(),
-            "compat": self.compat,
-            "alpha": self.alpha,
-            "alpha_range": self.alpha_range,
-            "level": self.level,
-            **asdict(self.frames),
-            "output": asdict(self.output),
-        }
+        own = {"alpha": self.alpha, "level": self.level, "note": self._note()}
+        return super().settings() | own
 
     def _note(self) -> str:
         if self.alpha_range is None:
             return f"The McAdams coefficient {self.alpha} moves the formants, for everybody alike."
         low, high = self.alpha_range
-        each = _EACH.get(self.level, "recording")
         return (
             f"A McAdams coefficient between {low} and {high} moves the formants; it is drawn for "
-            f"each {each}."
+            f"each {_EACH[self.level]}."
         )
 
     def transform(self, wave: Float64, key: VoiceKey, source: SourceSpeaker) -> Spoken:
         """Protected speech; drawn values, number of frames, and of those with `numpy.roots`."""
         alpha = self.coefficient(key)
-        warped = transform(wave, alpha, self.frames)
+        warped = transform(wave, alpha)
         return warped.samples, {
             "alpha": alpha,
             "frames": warped.n_frames,
@@ -502,14 +408,7 @@ class McAdams(Anonymiser):
 
     def coefficient(self, key: VoiceKey) -> float:
         """Coefficient alpha of a key: fixed, or uniform over the range."""
-        if self.alpha_range is None:
-            assert self.alpha is not None
+        if self.alpha is not None:
             return self.alpha
-        if self.compat != "vpc24":
-            return float(self.draws.rng("mcadams", *key.parts).uniform(*self.alpha_range))
-        # At level position the challenge draws for all utterances from one generator; a draw is one
-        # step of it.
-        place = int(key.names[-1]) if key.level == "position" else 0
-        seed = "VPC2024" if key.level == "position" else key.names[-1]
-        bits = np.random.PCG64(int(hashlib.sha256(seed.encode("utf-8")).hexdigest()[:8], 16))
-        return float(np.random.Generator(bits.advance(place)).uniform(*self.alpha_range))
+        assert self.alpha_range is not None
+        return float(self.draws.rng("mcadams", *key.parts).uniform(*self.alpha_range))

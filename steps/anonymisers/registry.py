@@ -26,17 +26,11 @@ from utils.tables import StrPath, sort_ids, write_json, write_map, write_timed
 
 # ---- Level of protected speech: one rule for every system, as level alone can leak who speaks.
 
+PEAK = 0.95  # largest sample of each file, as a share of full scale
 
-@dataclass(frozen=True)
+
 class OutputLevel:
-    """Rule that the largest sample becomes `peak` of `full_scale`.
-
-    `truncate`: towards zero, as the challenges of 2022 and 2024 do, not to the nearest number.
-    """
-
-    peak: float = 0.95
-    full_scale: int = 32768
-    truncate: bool = False
+    """Rule that the largest sample becomes PEAK of full scale."""
 
     def to_pcm16(self, samples: Float64) -> npt.NDArray[np.int16]:
         """16-bit samples at that level; digital silence stays silent. UserError if not finite."""
@@ -48,24 +42,19 @@ class OutputLevel:
         if not np.isfinite(largest):
             raise UserError("the protected signal is not finite")
         if largest == 0.0:
-            return whole_numbers(np.zeros(samples.shape), kind, np.rint)
-        scaled = samples / largest * (self.peak * self.full_scale)
-        return whole_numbers(scaled, kind, np.trunc if self.truncate else np.rint)
+            return whole_numbers(np.zeros(samples.shape), kind)
+        return whole_numbers(self.scaled(samples, largest), kind)
+
+    def scaled(self, samples: Float64, largest: float) -> Float64:
+        """Samples at that level, full scale 32768."""
+        return samples / largest * (PEAK * 32768)
 
 
-@dataclass(frozen=True)
-class AsItIs:
+class AsItIs(OutputLevel):
     """Rule that keeps a given level: 1 is full scale, and values above are clipped."""
 
-    def to_pcm16(self, samples: Float64) -> npt.NDArray[np.int16]:
-        """Samples of 16 bit. UserError if not finite."""
-        return self.written(samples, float(np.max(np.abs(samples), initial=0.0)))
-
-    def written(self, samples: Float64, largest: float, kind: str = "PCM_16") -> npt.NDArray[Any]:
-        """As `OutputLevel.written`."""
-        if not np.isfinite(largest):
-            raise UserError("the protected signal is not finite")
-        return whole_numbers(samples * 32768, kind, np.rint)
+    def scaled(self, samples: Float64, largest: float) -> Float64:
+        return samples * 32768
 
 
 # Ends of protected speech: how long one waits before speaking tells who speaks.
@@ -109,23 +98,22 @@ WIDE = {"PCM_24": 24, "ALAC_24": 24, "PCM_32": 32, "ALAC_32": 32, "FLOAT": 0, "D
 """Bits of the kinds of samples that hold more than 16; 0: they are not whole numbers."""
 
 
-def whole_numbers(
-    samples: Float64, kind: str, round_: Callable[[Float64], Float64]
-) -> npt.NDArray[Any]:
+def whole_numbers(samples: Float64, kind: str) -> npt.NDArray[Any]:
     """Samples, full scale 32768, as numbers of a kind of libsndfile's: int16, the upper bits of
     int32, or, where the kind is of floating point or compressed, float64 of full scale 1."""
     bits = 16 if kind == "PCM_16" else WIDE.get(kind, 0)
     if not bits:
         return np.clip(samples / 32768, -1.0, 1.0)
     scale = 2.0 ** (bits - 16)
-    whole = np.clip(round_(samples * scale), -32768 * scale, 32768 * scale - 1)
+    whole = np.clip(np.rint(samples * scale), -32768 * scale, 32768 * scale - 1)
     return whole.astype(np.int16) if bits == 16 else whole.astype(np.int32) << (32 - bits)
 
 
 # ---- Anonymisers by name, their common interface, and their construction from a YAML file.
 
-# Of an anonymiser: CPU seconds for a second of speech, one core of ours (benchmarks/RESULTS.md).
-CPU_SECONDS = {"mcadams": 0.006, "voice_conversion": 0.04, "knn_vc": 0.04, "model": 0.07}
+# Of an anonymiser: CPU seconds for a second of speech, one core of ours (benchmarks/RESULTS.md);
+# `model`: of the default, models/place (benchmarks/archive.csv).
+CPU_SECONDS = {"mcadams": 0.006, "voice_conversion": 0.04, "knn_vc": 0.04, "model": 0.1}
 
 
 @dataclass(frozen=True)
@@ -166,7 +154,7 @@ class Anonymiser(sources.FromSettings):
     """
 
     level: str
-    output: OutputLevel | AsItIs
+    output: OutputLevel = OutputLevel()
     is_random: bool | None = True
     keeps_length: bool = True
     raised: float | None = None

@@ -1,19 +1,19 @@
 """Systems on WORLD's frames alone: copy synthesis, and the areas of a vocal tract."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import numpy as np
 from scipy.signal import butter, sosfiltfilt
 
-from steps.anonymisers.registry import Anonymiser, Description, OutputLevel, Spoken
+from steps.anonymisers.registry import Anonymiser, Description, Spoken
 from steps.sources import LEVELS, SourceSpeaker, SystemRun, VoiceKey
 from steps.synthesis import world
 from steps.synthesis.f0 import F0Stats, compute_f0_stats, transform_linear
 from steps.synthesis.voices import VoicePool, loud_frames
 from utils.arrays import Float64
 from utils.cli import UserError
-from utils.settings import OneOf, Part
+from utils.settings import OneOf
 from utils.tables import StrPath
 
 # ---- WORLD analysis and synthesis without any change: the effect of the vocoder alone.
@@ -29,7 +29,6 @@ class CopySettings:
 
     anonymiser: str
     fine: bool = False
-    peak: Part = OutputLevel.peak
 
 
 class CopySynthesis(Anonymiser):
@@ -38,15 +37,6 @@ class CopySynthesis(Anonymiser):
     kind = CopySettings
     given: CopySettings
     level, is_random = "const", False
-
-    def __init__(self, settings: CopySettings, run: SystemRun) -> None:
-        super().__init__(settings, run)
-        self.output = OutputLevel(settings.peak)
-
-    def settings(self) -> dict[str, object]:
-        values = asdict(self.given)
-        del values["peak"]
-        return {**values, "output": asdict(self.output)}
 
     def transform(self, wave: Float64, key: VoiceKey, source: SourceSpeaker) -> Spoken:
         """Resynthesised speech (n,), and its number of frames, and of those with a pitch."""
@@ -80,7 +70,6 @@ class ArticulationSettings:
 
     anonymiser: str
     level: Annotated[str, OneOf(*LEVELS)] = "spk"
-    peak: Part = 0.95
 
 
 def log_areas(power: Float64, sections: int) -> Float64:
@@ -141,7 +130,7 @@ class Articulation(Anonymiser):
     def __init__(self, settings: ArticulationSettings, run: SystemRun) -> None:
         """Analyse some frames of all voices of the pool; UserError for fewer than two."""
         super().__init__(settings, run)
-        self.level, self.output = settings.level, OutputLevel(settings.peak)
+        self.level = settings.level
         pool = VoicePool.load(run.folder("pool"))
         rows = [self._of_voice(pool, name) for name in pool.speakers if pool.f0(name).n]
         if len(rows) < 2:
@@ -159,7 +148,7 @@ class Articulation(Anonymiser):
             "An open analogue of PHORTRESS (003) on the areas of a vocal tract's tubes; what is "
             "known of the original and what was guessed stands in docs/analogues.md."
         )
-        return {**super().settings(), "output": asdict(self.output), "note": note}
+        return {**super().settings(), "note": note}
 
     def transform(self, wave: Float64, key: VoiceKey, source: SourceSpeaker) -> Spoken:
         """Protected speech (n,); mean F0 of the fabricated speaker. Silence stays silence."""

@@ -14,11 +14,11 @@ from scipy.spatial.distance import pdist
 
 from steps.anonymisers.registry import (
     ENDINGS,
+    PEAK,
     RAISED,
     Anonymiser,
     AsItIs,
     Description,
-    OutputLevel,
     Spoken,
     find_kind,
 )
@@ -32,7 +32,7 @@ from steps.generators.base import (
 )
 from steps.sources import LEVELS, NEEDS, SourceSpeaker, SystemRun, VoiceKey
 from steps.synthesis import base
-from steps.synthesis.f0 import NOISE, STEP, TRANSFORMS, F0Stats, mix_f0_stats, transform_quantised
+from steps.synthesis.f0 import TRANSFORMS, F0Stats, mix_f0_stats
 from steps.synthesis.matching import WorldSynthesiser
 from steps.synthesis.voices import VoicePool
 from utils import settings as rule
@@ -58,7 +58,7 @@ NOTES = {
 }
 CONSTANT = "constant"  # the generator whose pseudo-speaker is one real speaker
 PREDICTED = "predicted"  # F0 by the synthesiser, from the content
-R, TEMPERATURE = 3, 0.05  # the default of `neighbours`; of the softmax over them
+R, TEMPERATURE = 3, 0.05  # voices that are mixed; of the softmax over them
 _CACHED = 1024  # pseudo-speakers to keep
 _SYNTHESISERS = r"world|(nsf|bn)(_.+)?"
 # Settings of a family of synthesisers.
@@ -80,16 +80,10 @@ class ConversionSettings:
     level: Annotated[str, rule.OneOf(*LEVELS)] | None = None
     gender: Annotated[str, rule.OneOf(*POLICIES, ANY)] | None = None
     f0: Annotated[str, rule.OneOf("none", *TRANSFORMS, PREDICTED)] = "none"
-    neighbours: rule.Count | None = None
-    k: rule.Count = 4
-    source_share: rule.Share = base.SOURCE_SHARE
     content_scale: Bend = 0.0
     content_bend: Bend = 0.0
     keep: tuple[Annotated[str, rule.OneOf(*base.REMAINS)], ...] = ()
     style: Annotated[str, rule.OneOf(*base.STYLES)] | None = None
-    f0_step: Annotated[float, rule.Number(least=0.01, most=10)] = STEP
-    f0_noise: Annotated[float, rule.Number(least=0, most=10)] = NOISE
-    peak: rule.Part = 0.95
     content: base.ContentChange | None = None
     ranges: base.Ranges | None = None
     timing: Move = 0.0  # largest change of rate; the length stays
@@ -158,7 +152,7 @@ class VoiceConversion(Anonymiser):
         generator.target_genders = (None,) if own.gender in (None, ANY) else GENDERS
         generator.fit(pool.xvectors, pool.speakers, pool.genders)
         self.level = str(own.level)
-        self.output = AsItIs() if own.leak_level else OutputLevel(own.peak)
+        self.output = AsItIs() if own.leak_level else self.output
         self.is_random = (
             generator.is_random or own.gender == "random" or own.bends
             or own.ranges is not None or own.moves
@@ -197,7 +191,7 @@ class VoiceConversion(Anonymiser):
         if most := self.own.leak_level:  # a person's level, the same in all sets and draws
             softer = make_rng(0, "leak level", source.speaker).uniform(0.0, 2.0 * most)
             largest = max(float(np.max(np.abs(made), initial=0.0)), np.finfo(np.float64).tiny)
-            made = made * (self.own.peak * 10.0 ** (-softer / 20.0) / largest)
+            made = made * (PEAK * 10.0 ** (-softer / 20.0) / largest)
         return made, info
 
     def _convert(self, wave: Float64, key: VoiceKey, source: SourceSpeaker) -> Spoken:
@@ -313,11 +307,10 @@ class VoiceConversion(Anonymiser):
         ]
         if not places:
             raise UserError(f"{self._pool.folder}: no voice of gender {gender} is left")
-        wanted = self.own.neighbours
-        assert wanted is not None
+        wanted = 1 if self._generator.name == CONSTANT else R  # its pseudo-speaker is real
         if len(places) < wanted:
             of = f" of gender {gender}" if gender else ""
-            self.note(f"neighbours: {wanted} asked for, the pool has {len(places)} voices{of}")
+            self.note(f"{wanted} voices are mixed, and the pool has {len(places)}{of}")
         return nearest_voices(
             y - self._centre,
             [self._pool.speakers[place] for place in places],
@@ -344,8 +337,6 @@ class VoiceConversion(Anonymiser):
             return lambda contour: contour
         assert source.f0 is not None  # make required --f0
         stats, change = source.f0, TRANSFORMS[settings.f0]
-        if settings.f0 == "quantised":
-            change = partial(transform_quantised, step=settings.f0_step, noise=settings.f0_noise)
         for n, who in ((stats.n, "a source speaker"), (target.f0.n, "a pseudo-speaker")):
             if not n:
                 self.note(f"f0: {who} has no voiced frame, so F0 stays the source's")
@@ -398,7 +389,7 @@ def _load_synthesiser(
     settings: ConversionSettings, pool: VoicePool, run: SystemRun
 ) -> base.Synthesiser:
     if settings.synthesiser == "world":
-        return WorldSynthesiser(pool, settings.k, source_share=settings.source_share)
+        return WorldSynthesiser(pool)
     options: dict[str, object] = {}
     if settings.synthesiser.startswith("bn"):
         options = {"keep": settings.keep, "own_f0": settings.f0 == PREDICTED}
@@ -457,16 +448,16 @@ def _styled(values: dict[str, object], path: StrPath) -> dict[str, object]:
 
 
 def _complete(settings: ConversionSettings, generator: str, path: StrPath) -> ConversionSettings:
-    """Fill in values that depend on the generator and the level: level, gender, neighbours."""
-    if generator == CONSTANT:  # its pseudo-speaker is real, and their own nearest voice
-        for name, value in (("level", "const"), ("gender", ANY), ("neighbours", 1)):
+    """Fill in values that depend on the generator and the level: level, gender."""
+    if generator == CONSTANT:
+        for name, value in (("level", "const"), ("gender", ANY)):
             given = getattr(settings, name)
             if given not in (None, value):
                 raise UserError(
                     f"{path}: {name}: {given}; with the generator {CONSTANT} all speak with one "
                     f"real voice; leave {name} out"
                 )
-        return replace(settings, level="const", neighbours=1)
+        return replace(settings, level="const")
     level = settings.level or "spk"
     gender = settings.gender or ("random" if level == "const" else "same")
     if level == "const" and gender not in ("random", ANY):
@@ -474,7 +465,7 @@ def _complete(settings: ConversionSettings, generator: str, path: StrPath) -> Co
             f"{path}: gender: {gender}: at level const one voice serves all; gender: random draws "
             f"its gender, and {ANY} looks at none"
         )
-    return replace(settings, level=level, gender=gender, neighbours=settings.neighbours or R)
+    return replace(settings, level=level, gender=gender)
 
 
 # ---- Model from steps/export_system.py as a system in a recipe, with its own network and voices.
@@ -516,7 +507,7 @@ def _open(
 
 
 class HandedOn(Anonymiser):
-    """Construction of the system of a model."""
+    """Maker of the system that a model folder holds."""
 
     @classmethod
     def parse(cls, values: Any, path: StrPath) -> dict[str, object]:

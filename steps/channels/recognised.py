@@ -1,6 +1,5 @@
 """Vectors of utterances beside the voice: counts of what was recognised, timing, and melody."""
 
-import logging
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
@@ -12,7 +11,6 @@ import numpy.typing as npt
 from steps.asr.language import normalise
 from steps.audio import read_audio
 from steps.channels.written import rhythm_of
-from steps.speaker.backends import CosineBackend
 from utils.arrays import Float32, Float64
 from utils.cli import UserError, refusing
 from utils.datadir import describe_difference
@@ -23,7 +21,6 @@ from utils.tables import read_headed, read_map, sort_ids
 # Mean and standard deviation of each value: of phones over the phones, of all else over the
 # utterances of 67 people of LibriSpeech (train-clean-100, dev-clean, test-other), one of each.
 TABLE = Path(__file__).with_name("typical.tsv")
-logger = logging.getLogger(__name__)
 
 
 @cache
@@ -158,43 +155,6 @@ def cut_phones(spoken: Sequence[Spoken], seconds: float) -> Iterator[list[Spoken
     which = np.minimum((middle * pieces / max(total, 1)).astype(np.int64), pieces - 1)
     for number in range(pieces):
         yield [one for one, at in zip(spoken, which, strict=True) if at == number]
-
-
-# ---- Mean durations of phones compared, after Tomashenko et al. (2024), who call 1 - score rho.
-
-
-class Rho1(CosineBackend):
-    """Cosine of the mean durations of PHONES, of timings (n, 44)."""
-
-    dim = len(PHONES) + len(RHYTHM)
-
-    def right(self, vectors: Float64) -> Float64:
-        return super().right(durations(vectors))
-
-
-class Rho2(Rho1):
-    """Mean over PHONES of the shorter of two mean durations, in units of each side's mean.
-    The units are our choice: without them slow people would score highest with everybody."""
-
-    def rows(self, vectors: Float64) -> Float64:
-        found = durations(vectors)
-        return found / found.mean(axis=1, keepdims=True)
-
-    def pairs(self, left: Float64, right: Float64) -> Float64:
-        return np.minimum(left, right).mean(axis=1)
-
-    def right(self, vectors: Float64) -> Float64:
-        raise UserError("rho2 scores lists of trials alone; take rho1")
-
-
-def durations(vectors: Float64) -> Float64:
-    """Mean durations (n, 39) of PHONES, in frames: exp of the mean log that a timing (n, 44) has. A
-    phone that does not occur has its typical duration."""
-    if empty := int((~vectors.any(axis=1)).sum()):
-        n = len(vectors)
-        logger.warning(f"{empty} of {n} vectors are zero: without phones, durations are typical")
-    mean, deviation = _typical(PHONES)
-    return np.exp(mean + deviation * vectors[:, : len(PHONES)])
 
 
 # ---- Melody of an utterance as one vector: the course of pitch, voicing and energy.

@@ -39,6 +39,8 @@ _ABBREVIATION = re.compile(r"\b(Mr|Mrs|Ms|Dr|St)\.", re.IGNORECASE)
 _MARKS = r',;:.!?()"—'
 _CLAUSE = re.compile(rf"((?:[^{_MARKS}]|[,:.](?=\w))+)([{_MARKS}]*)")  # 1,000 is one number
 _STRESSES = "ˈˌ"
+_LONG = re.compile(r"(?<![\d,.])\d{3,}")  # numbers that are said in several ways
+_BETWEEN = re.compile(r"(?<=\d)[-–:](?=\d)")  # marks in numbers, which are not said
 # Frames of 10 ms: at begin and end of a text, after a comma, after another mark.
 _EDGE, _COMMA, _STOP = 12, 20, 35
 
@@ -83,7 +85,7 @@ def phones_of(text: str, *, goes_on: bool = False) -> list[Phone]:
     goes_on: with the silence that begins another text its last one is the pause of its last mark.
     """
     phones = [Phone(SILENCE, lasts=_EDGE)]
-    for clause, marks in _CLAUSE.findall(_ABBREVIATION.sub(r"\1", text)):
+    for clause, marks in _CLAUSE.findall(_BETWEEN.sub(" ", _ABBREVIATION.sub(r"\1", text))):
         words = _words_of(clause.lower() if clause.isupper() else clause)
         if words:
             phones += [phone for word in words for phone in word]
@@ -137,6 +139,20 @@ def _phones_of_sign(written: str) -> list[Phone]:
             names.insert(-1, phone_of["ə"])
         at += known or 1
     return [Phone(name, stress if not i else 0, ends=False) for i, name in enumerate(names)]
+
+
+def spellings(text: str) -> list[str]:
+    """A text as its numbers may have been said: as they are written, and, where one has three
+    digits or more, digit by digit, and in pairs.
+
+    >>> spellings("In 1963, 10,000 of 661-9884.")[1:]
+    ['In 1 9 6 3, 10,000 of 6 6 1-9 8 8 4.', 'In 19 63, 10,000 of 6 61-98 84.']
+    """
+
+    def parted(way: str) -> str:  # by a blank behind what fits
+        return _LONG.sub(lambda found: re.sub(way, r"\g<0> ", found[0]), text)
+
+    return list(dict.fromkeys((text, parted(r"\d(?=\d)"), parted(r"\d(?=(\d\d)+(?!\d))"))))
 
 
 def aligned(aligner: "Aligner", utt: str, samples: Float64, text: str) -> list[Phone]:
@@ -346,7 +362,7 @@ class Reader(nn.Module):
         return _PACE * USUAL * np.exp(logs[0].numpy().astype(np.float64))
 
     def timed(self, phones: Sequence[Phone]) -> list[Phone]:
-        """Phones as long as they are usually said; those of a known length keep it."""
+        """Phones with their usual lengths; those of a known length keep it."""
         lasts = np.rint(self.lengths(phones))
         return [
             x if x.lasts else x._replace(lasts=max(_SHORTEST, int(n)))
@@ -425,19 +441,13 @@ class RepairingReader:
         from steps.asr.engines import foreign
 
         text, probable = heard_words(self._recogniser, wave)
-        words, n_frames = words_of(phones_of(text)), 1 + len(wave) * 100 // SAMPLE_RATE
-        try:
-            found = self._aligner.find("", wave, names_of(words))
-        except UserError:
+        fits = [fit for one in spellings(text) if (fit := self._fit(wave, one, heard, of))]
+        if not fits:
             return None
-        spans = settled(found, [len(word) for word in words])
-        phones = [phone for word in words for phone in word]
-        usual = self._reader.lengths(phones)  # without pauses, which the source has
-        ends = np.cumsum([len(word) for word in words])
-        placed = in_place(words, np.split(usual, ends[:-1]), spans, n_frames)
-        content, voiced = self._reader.say(placed, of, len(heard))
-        times = np.rint(_middles(len(heard), of))
-        known = agreement(content, heard, [(times >= a) & (times < b) for a, b in found])
+        spelt, words, found, spans, content, voiced, known = max(
+            fits, key=lambda fit: float(np.average(fit.known, weights=np.diff(fit.found)[:, 0]))
+        )
+        n_frames = 1 + len(wave) * 100 // SAMPLE_RATE
         own = written(words, text)
         certain = np.array([min(probable[i] for i in places) for places in own]) * known
         sure = float(np.average(certain, weights=np.diff(found)[:, 0]))
@@ -451,7 +461,7 @@ class RepairingReader:
         if self._in_place:
             return Repaired(content, voiced, _shares(kept, len(heard), of), seconds)
         kept_in = {i: found[i][1] - found[i][0] for i in np.flatnonzero(doubtful).tolist()}
-        phones, spans = in_time(self._reader.timed(phones_of(text, goes_on=True)), kept_in)
+        phones, spans = in_time(self._reader.timed(phones_of(spelt, goes_on=True)), kept_in)
         content, voiced = self._reader.say(phones, of)
         shares = _shares(_mask(compress(spans, doubtful), len(voiced)), len(content), of)
         old, new = ([0, *np.ravel(x), n] for x, n in ((found, n_frames), (spans, len(voiced))))
@@ -464,6 +474,35 @@ class RepairingReader:
             for (a, b), (begin, end), label in zip(found, spans, labels, strict=True)
         ]
         return Repaired(content, voiced, shares, seconds, (among, frames), moved)
+
+    def _fit(self, wave: Float64, text: str, heard: Float64, of: ContentLayout) -> "_Fit | None":
+        """The words of a text in a signal; None where it does not say them."""
+        words, n_frames = words_of(phones_of(text)), 1 + len(wave) * 100 // SAMPLE_RATE
+        try:
+            found = self._aligner.find("", wave, names_of(words))
+        except UserError:
+            return None
+        spans = settled(found, [len(word) for word in words])
+        usual = self._reader.lengths([phone for word in words for phone in word])  # no pauses
+        ends = np.cumsum([len(word) for word in words])
+        placed = in_place(words, np.split(usual, ends[:-1]), spans, n_frames)
+        content, voiced = self._reader.say(placed, of, len(heard))
+        times = np.rint(_middles(len(heard), of))
+        known = agreement(content, heard, [(times >= a) & (times < b) for a, b in found])
+        return _Fit(text, words, found, spans, content, voiced, known)
+
+
+class _Fit(NamedTuple):
+    """Text in a signal. words: their phones. found, spans: where they are, and where they are said.
+    content, voiced: as read there. known: agreement of each with what was heard."""
+
+    text: str
+    words: list[list[Phone]]
+    found: list[tuple[int, int]]
+    spans: list[tuple[int, int]]
+    content: Float32
+    voiced: Bool
+    known: Float64
 
 
 def _middles(n: int, of: ContentLayout) -> Float64:

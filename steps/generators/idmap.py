@@ -304,7 +304,7 @@ class MlpNetworkSettings(IdentitySettings):
 
 @dataclass(frozen=True)
 class TripletSettings(GeneratorLoop):
-    """Batch: identities x auxiliaries (utterances of others); and the optimiser, AdamW."""
+    """Settings of AdamW, and of a batch: identities times auxiliaries (others' utterances)."""
 
     identities: rule.Count = 16
     auxiliaries: rule.Count = 16

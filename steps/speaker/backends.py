@@ -393,7 +393,7 @@ class VectorTable:
         return np.stack([self.vectors[key] for key in ids]).astype(np.float64)
 
     def count(self, ids: Sequence[str]) -> Float64:
-        """Counts (n,) of utterances; 1 where the table is of utterances."""
+        """Numbers (n,) of utterances behind each vector; 1 where each is an utterance."""
         return np.array([1 if self.counts is None else self.counts[key] for key in ids], np.float64)
 
     @property

@@ -39,8 +39,6 @@ BACKENDS = {
     "tfidf": BackendKind("", PLDA, voices=False),
     "gaussian": BackendKind("", GAUSSIAN, voices=False),
     "distance": BackendKind("steps.speaker.backends:Distance", voices=False),
-    "rho1": BackendKind("steps.channels.recognised:Rho1", voices=False),
-    "rho2": BackendKind("steps.channels.recognised:Rho2", voices=False),
 }
 OF_VOICES = tuple(word for word, kind in BACKENDS.items() if kind.voices)
 
@@ -107,9 +105,7 @@ ENCODERS = {  # the first form that fits a word is its kind
     "level": _written("steps.channels.written:LevelEncoder", "level", "distance", "gaussian"),
     "energy": _written("steps.channels.written:EnergyEncoder", "energy", "cosine", "plda"),
     "rhythm": _written("", "rhythm", "gaussian", made_of="words", timed=True),
-    "timing": EncoderKind(
-        "", "timing", "phones", timed=True, backends=(*OF_VOICES, "rho1", "rho2")
-    ),
+    "timing": EncoderKind("", "timing", "phones", timed=True),
     "melody": EncoderKind("steps.channels.recognised:MelodyEncoder", "melody"),
     "hub:<model>": EncoderKind("steps.speaker.encoders:HubEncoder", strong=True),
     "given:<folder>": EncoderKind(""),

@@ -148,10 +148,10 @@ def _pieces(*tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
 
 
 class AttentivePooling(AttentiveStatisticsPooling):  # type: ignore[misc]
-    """Mean and deviation weighted by attention, whose input has the plain ones of the utterance.
+    """Mean and deviation weighted by attention, which also hears the unweighted ones.
 
-    These are the same at each frame, so the first layer's output for them is computed once, and not
-    for each frame.
+    The unweighted ones are the same at each frame, so the first layer's output for them is computed
+    once, and not for each frame.
     """
 
     def forward(self, x: Tensor, **_: None) -> Tensor:

@@ -68,7 +68,7 @@ from steps.synthesis.base import TOLD_AS, WORDS
 from steps.synthesis.f0 import F0Stats, compute_f0_stats
 from utils.arrays import Float64
 from utils.audiofile import AudioFile, Sink, audio_format, renumber_ogg
-from utils.cli import UserError, refusing
+from utils.cli import UserError, clock_time, refusing
 from utils.tables import replacing
 
 # ---- Protection of a folder's files by an anonymiser; data on the speaker come from the files.
@@ -89,6 +89,7 @@ FOREIGN = "its language is {}, and this system hears English: words of it may be
 _HEARD = 5  # blocks of a recording by which its language is told
 _SERIAL = b"pvox"  # number of an Ogg stream, which libsndfile draws
 _LOOKED_AT = 100  # files whose lengths tell of the others
+_EACH = 0.005  # CPU seconds that a file takes, however short
 Pitch = Mapping[int | None, F0Stats | None]  # of a person, by channel; None: it is not asked for
 Faults = dict[Path, UserError]  # by file
 
@@ -129,7 +130,7 @@ class _Pieces:
             yield piece.given / SAMPLE_RATE, n / SAMPLE_RATE, words
 
     def close(self) -> None:
-        """Remove them."""
+        """Remove the file of what was told."""
         self._file.close()
 
 
@@ -315,8 +316,10 @@ class Work:
 
         def one_after_another(column: Sequence[Part]) -> Iterator[Piece]:
             for span, part in in_order(column, hidden(scene.spans, n)):
-                silent = tone_piece(span[1] - span[0], scene.by)
-                yield from [silent] if part is None else say(part, [span])
+                if part is None:
+                    yield tone_piece(span[1] - span[0], scene.by)
+                else:
+                    yield from say(part, [span])
 
         if keeps and len(parts) == 1 and not scene.spans:
             yield from say(parts[0], parts[0].stretches)
@@ -542,9 +545,15 @@ def _contours(recording: Recording, parts: Iterable[Float64], faults: Faults) ->
     return found
 
 
-def estimate(jobs: Jobs, files: Sequence[Path]) -> tuple[float, float]:
-    """Seconds of audio in files, and in the longest; of many from the sizes of all, and the lengths
-    of _LOOKED_AT of them. Files that cannot be opened count for nothing."""
+def foretell(
+    jobs: Jobs, files: Sequence[Path], nj: int, rate: float, heard: float = math.inf
+) -> tuple[float, str]:
+    """Seconds of audio in files; and, in words, how long they take, `nj` at a time.
+
+    rate: CPU seconds a second of speech, of which a file has at most `heard`; 0: unknown. Of many
+    files the sizes of all tell, and the lengths of _LOOKED_AT. Files that cannot be opened count
+    for nothing.
+    """
     sizes = sorted(((size_of(path), path) for path in files), reverse=True)
     chosen = sizes[:: -(-len(sizes) // _LOOKED_AT) or 1]
     found = dict(jobs.run(lambda path, _: AudioFile.open(path).seconds, [(p,) for _, p in chosen]))
@@ -552,8 +561,11 @@ def estimate(jobs: Jobs, files: Sequence[Path]) -> tuple[float, float]:
     lengths = [(seconds, size) for seconds, size in known if isinstance(seconds, float)]
     looked_at = sum(size for _, size in lengths)
     share = sum(size for size, _ in sizes) / (looked_at or 1) if len(chosen) < len(sizes) else 1.0
-    longest = max((seconds for seconds, _ in lengths), default=0.0)
-    return share * sum(seconds for seconds, _ in lengths), longest
+    seconds, counted = share * sum(own for own, _ in lengths), [min(x, heard) for x, _ in lengths]
+    every = rate * share * sum(counted) + _EACH * len(files)
+    takes = max(every / nj, rate * max(counted, default=0.0)) if rate else 0.0
+    lasts = f"about {clock_time(takes)} on cores like ours" if takes else "unknown time"
+    return seconds, f"{clock_time(seconds)} of audio in {len(files)} files, {nj} at a time: {lasts}"
 
 
 def protect_all(

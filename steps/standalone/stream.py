@@ -475,17 +475,8 @@ class LiveMcAdams:
     """
 
     def __init__(self, system: McAdams, key: VoiceKey, block: float = 0.02) -> None:
-        """block: length of one push, in seconds.
-
-        UserError for settings of the challenges, whose edges need the whole recording.
-        """
-        options = system.frames
-        if not options.pad_edges or options.skip_first_frame:
-            raise UserError(
-                "compat: the challenges' McAdams treats the edges of a recording apart; "
-                "use one without compat for a stream"
-            )
-        self._alpha, self._options = system.coefficient(key), options
+        """block: length of one push, in seconds."""
+        self._alpha = system.coefficient(key)
         self._rows = np.zeros((1, HOP)) + EPSILON  # the last two used ones, and new ones
         self._n_old = 0  # number of these that precede the last used one
         self._tail, self._rest = np.zeros(HOP), np.zeros(0)
@@ -505,7 +496,7 @@ class LiveMcAdams:
         # One frame alone would give other bits: the one before is made again, or waited for.
         if n_frames < 1 or len(self._rows) < 3:
             return np.zeros(0)
-        frames = warp_frames(self._rows, self._alpha, self._options)[0][:, self._n_old :]
+        frames = warp_frames(self._rows, self._alpha)[0][:, self._n_old :]
         out = frames[:HOP].T.copy()
         out[0] += self._tail
         out[1:] += frames[HOP:, :-1].T

@@ -19,11 +19,10 @@ from utils.tables import StrPath, need_files
 
 # ---- Changes of content, pitch and energy in the analogues of Seo et al.'s closed systems.
 #
-# Content: less its mean, clipped, with noise of differential privacy's mechanisms (Dwork and Roth
-# 2014; Balle and Wang 2018 for the Gaussian one), an offset that a profile keeps, or rounded. Pitch
-# and energy: the pseudo-speaker's own ranges.
+# Content: less its mean, clipped, with noise of differential privacy's Laplace mechanism (Dwork and
+# Roth 2014), an offset that a profile keeps, or rounded. Pitch and energy: the pseudo-speaker's own
+# ranges.
 
-DELTA = 1e-5  # of the Gaussian mechanism
 ContentMap = Callable[[Float64], Float64]
 """From content (T, d) in deviations from its mean to the content (T, d) that is spoken."""
 _Size = Annotated[float, Number(least=0, most=10, unit="(deviations of the content)")]
@@ -40,7 +39,7 @@ class ContentChange:
 
     centred: Share = 0.0
     clip: _Size = 0.0
-    noise: Annotated[str, OneOf("none", "laplace", "gaussian")] = "none"
+    noise: Annotated[str, OneOf("none", "laplace")] = "none"
     epsilon: Positive = 10.0
     offset: _Size = 0.0
     step: _Size = 0.0
@@ -66,40 +65,13 @@ class ContentChange:
             if self.noise != "none":
                 spoken = hashlib.sha256(np.ascontiguousarray(content).tobytes()).hexdigest()
                 rng = draws.rng("content noise", spoken)
-                made = made + draw_noise(rng, self.noise, self.epsilon, 2 * self.clip, made.shape)
+                made = made + rng.laplace(scale=2 * self.clip / self.epsilon, size=made.shape)
             if self.offset:
                 rng = draws.rng("content offset")
                 made = made + self.offset * rng.standard_normal(made.shape[1])
             return self.step * np.rint(made / self.step) if self.step else made
 
         return change
-
-
-def draw_noise(
-    rng: np.random.Generator, kind: str, epsilon: float, sensitivity: float, shape: tuple[int, ...]
-) -> Float64:
-    """Add Laplace noise of scale sensitivity / epsilon, or Gaussian noise of `gaussian_sd`."""
-    if kind == "laplace":
-        return rng.laplace(scale=sensitivity / epsilon, size=shape)
-    return gaussian_sd(epsilon, sensitivity) * rng.standard_normal(shape)
-
-
-def gaussian_sd(epsilon: float, sensitivity: float = 1.0, delta: float = DELTA) -> float:
-    """Least deviation that gives (epsilon, delta) to a value (Balle and Wang 2018, Eq. 6).
-
-    delta = Phi(s/2sd - epsilon sd/s) - exp(epsilon) Phi(-s/2sd - epsilon sd/s), which falls with
-    sd; s is the sensitivity.
-    """
-
-    from scipy.optimize import brentq  # here: they take a second to load
-    from scipy.stats import norm
-
-    def above(log_sd: float) -> float:
-        sd = math.exp(log_sd)
-        low = norm.logcdf(-0.5 / sd - epsilon * sd)
-        return float(norm.cdf(0.5 / sd - epsilon * sd) - math.exp(epsilon + low) - delta)
-
-    return sensitivity * math.exp(float(brentq(above, -12.0, 12.0)))
 
 
 @dataclass(frozen=True)
@@ -197,8 +169,6 @@ TOLD = ("read", "heard", "hushed", "unread")
 they were heard; sounds between words that become pauses; speech that could not be read."""
 TOLD_AS = tuple(f"seconds_{what}" for what in TOLD)
 """Their columns of pseudo.tsv, and names in the account."""
-SOURCE_SHARE = 0.0
-"""Default share of the source's own, moved frames in a conversion on WORLD frames."""
 
 
 def told_as(seconds: Mapping[str, float]) -> dict[str, object]:

@@ -421,7 +421,7 @@ class OthersCrops:
 
 
 class Ear(nn.Module):
-    """Share of the words that is lost: 0 none, 1 as if only the mean frame were heard."""
+    """Listener who says which share of the words is lost: 0 none, 1 all but the mean frame."""
 
     metric: Tensor | None
 
@@ -660,7 +660,6 @@ class HifiganTrainer(AdversarialTrainer, ContentTrainer):
     signals = True
 
     def prepare_losses(self, speech: ContentSpeech) -> None:
-        self.gradient_norm = self.plan.gradient_norm
         self.draw_weights("hifigan-weights")
         self.spectral = SpectralLoss().to(self.device).log_mel_distance
         rate, decay = self.plan.learning_rate, self.plan.weight_decay

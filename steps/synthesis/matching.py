@@ -27,9 +27,7 @@ Frames = npt.NDArray[np.floating]
 
 METRICS = ("euclidean", "cosine")
 _BLOCK = 1 << 22  # distances held at a time, float32: 16 MiB
-_GROUP = 16  # frames that are first examined together
 _SPARE = 4  # candidates beyond k: float32 may confuse neighbours that are almost equally far
-_FAR = np.float32(1e30)
 
 
 class FrameIndex:
@@ -41,13 +39,8 @@ class FrameIndex:
         self._frames = _unit(frames) if metric == "cosine" else frames
         self._size = len(frames)
         # Squared distances without the query's own part: |m|^2 - 2 q m, as one product of matrices.
-        # Places that fill up the last group are far from everything.
-        dimension = frames.shape[1]
-        columns = -(-self._size // _GROUP) * _GROUP
-        self._product = np.zeros((dimension + 1, columns), np.float32)
-        self._product[:dimension, : self._size] = self._frames.T
-        self._product[dimension] = _FAR
-        self._product[dimension, : self._size] = np.einsum("md,md->m", self._frames, self._frames)
+        squares = np.einsum("md,md->m", self._frames, self._frames)
+        self._product = np.vstack((self._frames.T, squares)).astype(np.float32)
 
     def __len__(self) -> int:
         """Number of frames, M."""
@@ -76,17 +69,7 @@ class FrameIndex:
         left = np.empty((len(queries), self._product.shape[0]), np.float32)
         left[:, :-1] = -2.0 * queries
         left[:, -1] = 1.0
-        scores = left @ self._product
-        n_groups = scores.shape[1] // _GROUP
-        if n_groups <= n:  # few frames: there is nothing to skip
-            return np.argpartition(scores[:, : self._size], n - 1, axis=1)[:, :n]
-        # The n nearest frames lie in the n groups whose best frames are nearest. A group is every
-        # n_groups-th frame, so that the minimum runs along rows.
-        best = scores.reshape(len(queries), _GROUP, n_groups).min(axis=1)
-        groups = np.argpartition(best, n - 1, axis=1)[:, :n, None]
-        places = (groups + n_groups * np.arange(_GROUP)).reshape(len(queries), -1)
-        kept = np.argpartition(np.take_along_axis(scores, places, axis=1), n - 1, axis=1)[:, :n]
-        return np.take_along_axis(places, kept, axis=1)
+        return np.argpartition(left @ self._product, n - 1, axis=1)[:, :n]
 
     def _nearest(self, queries: Frames, candidates: Intp, k: int) -> Intp:
         """The k nearest of each query's candidates (t, n), sorted by distance and place."""
@@ -129,7 +112,7 @@ def _unit(vectors: Frames) -> Float64:
 # words: a voice of a few seconds has no frame that is near to each of the source's. Energy contour,
 # timing and aperiodicity stay the source's; the pitch takes the target's range.
 
-_CACHED_VOICES = 4
+_CACHED_VOICES, _MOST_FRAMES = 4, 30000  # of a voice that are searched: 5 minutes
 _SMALLEST_SD = 1e-6
 
 
@@ -189,12 +172,10 @@ class WorldConverter:
         pool: VoicePool,
         k: int,
         f0: str,
-        max_frames: int,
         source_share: float = 0.0,
         extractor: ContentExtractor | None = None,
     ) -> None:
-        """k: frames that are averaged. f0: linear, percentile or none. max_frames: of a voice that
-        are searched.
+        """k: frames that are averaged. f0: linear, percentile or none.
 
         source_share: see `match_envelope`. extractor: of the content by which frames are matched,
         if the pool was opened with it; else envelopes match. UserError where the pool's content is
@@ -207,7 +188,7 @@ class WorldConverter:
         self.speakers, self.gender, self._voices, self._k = pool.speakers, pool.gender, pool, k
         self._extractor, self._f0, self._share = extractor, f0, source_share
         self._voice = lru_cache(_CACHED_VOICES)(
-            lambda speaker: IndexedVoice.load(pool, speaker, max_frames, metric, k)
+            lambda speaker: IndexedVoice.load(pool, speaker, _MOST_FRAMES, metric, k)
         )
         if f0 != "none":
             self.unvoiced = [speaker for speaker in pool.speakers if not pool.f0(speaker).n]
@@ -275,16 +256,14 @@ class WorldSynthesiser:
     """Synthesis in which each source frame becomes the weighted mean of its conversions to the
     target's voices (`knn_world`)."""
 
-    def __init__(
-        self, pool: VoicePool, k: int = 4, max_frames: int = 6000, source_share: float = 0.0
-    ) -> None:
+    def __init__(self, pool: VoicePool, k: int = 4, max_frames: int = 6000) -> None:
         """Take voices from `pool`.
 
         k: frames of a voice that are averaged for one of the source (all, if it has fewer).
         max_frames: of a voice that are searched, evenly spread over all, so that the cost does not
-        grow with the pool's hours. source_share: see `match_envelope`.
+        grow with the pool's hours.
         """
-        self._k, self._share = k, source_share
+        self._k = k
         self._voice = lru_cache(_CACHED_MIXED)(
             lambda speaker: IndexedVoice.load(pool, speaker, max_frames, "euclidean", 1)
         )
@@ -308,4 +287,4 @@ class WorldSynthesiser:
         """
         voices = [self._voice(speaker) for speaker in target.voices]
         k = min(self._k, *(len(voice.index) for voice in voices))
-        return match_envelope(envelope, voices, target.weights.tolist(), k, self._share)
+        return match_envelope(envelope, voices, target.weights.tolist(), k)

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from steps.audio import SAMPLE_RATE
 from steps.content.units import quantise
 from steps.synthesis.base import F0Map, Target, trained_files
-from steps.synthesis.content import Content, analyse_content, extract_content
+from steps.synthesis.content import analyse_content, extract_content
 from steps.synthesis.f0 import VOICED_HZ
 from steps.synthesis.world import CODE_DIM, HOP
 from steps.training.settings import CropSeconds, RampSettings, read_config
@@ -95,31 +95,6 @@ class TrainedSynthesiser(ABC):
         return signal * (_LARGEST_PEAK / peak) if peak > _LARGEST_PEAK else signal
 
 
-class SourceFilterSynthesiser(TrainedSynthesiser):
-    """Synthesiser on the content of WORLD's envelope, of config.cepstra values beside the energy.
-
-    Its randomness is seeded by the samples.
-    """
-
-    @abstractmethod
-    def say(
-        self, content: Content, f0: Float64, unit: Tensor, n_samples: int, seed: str
-    ) -> Float64:
-        """Speech (n_samples,) from content and F0 (T,), at FULL_LEVEL. unit: x-vector (1, d)."""
-
-    def convert(self, wave: Float64, target: Target, f0: F0Map) -> Float64:
-        """Only the target's x-vector and warp count. Where a peak would pass 0.99 the whole is made
-        softer."""
-        unit = self.speaker(target)
-        contour, envelope = analyse_content(wave)
-        content = extract_content(envelope, self.config.cepstra, target.warp)
-        if not content.has_speech:
-            return np.zeros(len(wave))
-        seed = hashlib.sha256(np.ascontiguousarray(wave, dtype=np.float64).tobytes()).hexdigest()
-        out = self.say(content, f0(contour), unit, len(wave), seed)
-        return self.limited(out * (np.exp(content.level / 2) / FULL_LEVEL))
-
-
 def in_blocks(
     gate: npt.NDArray[Any], n_samples: int, block: int, reach: tuple[int, int],
     render: Callable[[slice], Tensor],
@@ -155,7 +130,7 @@ Weight = Annotated[float, rule.Number(least=0, most=10)]
 @dataclass(frozen=True)
 class NsfLayers:
     """Layers. bottleneck: values per frame to which the content is reduced, each of `levels` levels
-    (odd); 0: none. bands: of the filters, over a mel axis."""
+    (odd). bands: of the filters, over a mel axis."""
 
     channels: rule.Size = 192
     kernel: rule.OddSize = 5
@@ -163,30 +138,25 @@ class NsfLayers:
     condition: rule.Size = 64
     bands: Bands = 80
     noise_bands: Bands = 40
-    bottleneck: rule.SizeOrNone = 0
+    bottleneck: rule.Size = 16
     levels: Annotated[int, rule.Number(least=3, most=rule.LARGEST, odd=True)] = 5
     encoder_channels: rule.Size = 128
 
 
 @dataclass(frozen=True)
-class BendConfig:
-    """Bending of the content's frequency axis in training; see content.draw_warp."""
+class NsfAugmentation:
+    """Augmentation and adversary that keep the network from finding the speaker in the content.
+
+    scale, bend: of the content's frequency axis; see content.draw_warp. xvector_noise: standard
+    deviation, in units of the spread over speakers. adversary: weight of a second network that
+    looks for the speaker behind the bottleneck, and whose success counts as loss; it grows from 0
+    over the first fifth.
+    """
 
     scale: Bend = 0.12
     bend: Bend = 0.06
-
-
-@dataclass(frozen=True)
-class NsfAugmentation(BendConfig):
-    """Augmentation and adversary that keep the network from finding the speaker in the content.
-
-    xvector_noise: standard deviation, in units of the spread over speakers. adversary: weight of a
-    second network that looks for the speaker behind the bottleneck, and whose success counts as
-    loss; it grows from 0 over the first fifth.
-    """
-
     xvector_noise: Weight = 0.3
-    adversary: Weight = 0.0
+    adversary: Weight = 0.5
 
 
 @dataclass(frozen=True)
@@ -207,10 +177,6 @@ class NsfConfig:
     cepstra: Annotated[int, rule.Number(least=1, most=CODE_DIM - 1)] = 20
     network: NsfLayers = field(default_factory=NsfLayers)
     augmentation: NsfAugmentation = field(default_factory=NsfAugmentation)
-
-    def __post_init__(self) -> None:
-        if self.augmentation.adversary and not self.network.bottleneck:
-            raise ValueError("augmentation.adversary: needs a network.bottleneck to act on")
 
 
 # ---- Small neural source-filter: a harmonic source and noise, shaped by filters that a network
@@ -314,18 +280,16 @@ class NsfNetwork(nn.Module):
         super().__init__()
         self.config = config
         self.n_xvector = n_xvector
-        n_content, channels = config.bottleneck or n_cepstra, config.encoder_channels
-        self.encoder: nn.Module | None = None
-        if config.bottleneck:
-            self.encoder = nn.Sequential(
-                nn.Conv1d(1 + n_cepstra, channels, 5, padding=2),
-                nn.GELU(),
-                nn.Conv1d(channels, channels, 5, padding=2),
-                nn.GELU(),
-                nn.Conv1d(channels, config.bottleneck, 1),
-            )
+        channels = config.encoder_channels
+        self.encoder = nn.Sequential(
+            nn.Conv1d(1 + n_cepstra, channels, 5, padding=2),
+            nn.GELU(),
+            nn.Conv1d(channels, channels, 5, padding=2),
+            nn.GELU(),
+            nn.Conv1d(channels, config.bottleneck, 1),
+        )
         self.speaker = nn.Sequential(nn.Linear(n_xvector, config.condition), nn.GELU())
-        self.first = nn.Conv1d(n_content + 3, config.channels, 3, padding=1)
+        self.first = nn.Conv1d(config.bottleneck + 3, config.channels, 3, padding=1)
         self.blocks = nn.ModuleList(
             ConditionedBlock(config.channels, config.kernel, dilation, config.condition)
             for dilation in config.dilations
@@ -354,14 +318,8 @@ class NsfNetwork(nn.Module):
         return 8 + sum(dilation * (kernel - 1) // 2 for dilation in self.config.dilations)
 
     def encode(self, content: Tensor) -> Tensor:
-        """Encode content (B, T, 1 + n) as (B, 1 + bottleneck, T), or (B, 1 + n, T) without a
-        bottleneck.
-
-        The energy, first, is not changed.
-        """
+        """Encode content (B, T, 1 + n) as (B, 1 + bottleneck, T); the energy, first, stays."""
         features = content.transpose(1, 2)
-        if self.encoder is None:
-            return features
         codes = quantise(self.encoder(features), self.config.levels)
         return torch.cat((features[:, :1], codes), dim=1)
 
@@ -387,8 +345,11 @@ def render(filters: Sequence[Tensor], sources: Sequence[Tensor], gate: Tensor) -
     return pulses + noise
 
 
-class NsfSynthesiser(SourceFilterSynthesiser):
-    """Small neural source-filter. The noise is random."""
+class NsfSynthesiser(TrainedSynthesiser):
+    """Small neural source-filter, on the content of WORLD's envelope.
+
+    The noise is random, seeded by the samples.
+    """
 
     settings = NsfConfig
     trainer = "steps.synthesis.training:NsfTrainer"
@@ -398,14 +359,18 @@ class NsfSynthesiser(SourceFilterSynthesiser):
         return NsfNetwork(config.network, config.cepstra, len(state["centre"]))
 
     @torch.inference_mode()
-    def say(
-        self, content: Content, f0: Float64, unit: Tensor, n_samples: int, seed: str
-    ) -> Float64:
-        """Make the signal block by block, as a long signal's spectra would fill the memory."""
-        speaker = self.network.place(unit)
-        n_frames = 1 + -(-n_samples // HOP)  # one more where the last is not whole
-        last = np.minimum(np.arange(n_frames), len(f0) - 1)
-        features, gate, contour = content.features[last], content.gate[last], f0[last]
+    def convert(self, wave: Float64, target: Target, f0: F0Map) -> Float64:
+        """Only the target's x-vector and warp count. Made block by block, as a long signal's
+        spectra would fill the memory; where a peak would pass 0.99 the whole is made softer."""
+        speaker = self.network.place(self.speaker(target))
+        contour, envelope = analyse_content(wave)
+        content = extract_content(envelope, self.config.cepstra, target.warp)
+        if not content.has_speech:
+            return np.zeros(len(wave))
+        seed = hashlib.sha256(np.ascontiguousarray(wave, dtype=np.float64).tobytes()).hexdigest()
+        n_frames = 1 + -(-len(wave) // HOP)  # one more where the last is not whole
+        last = np.minimum(np.arange(n_frames), len(contour) - 1)
+        features, gate, contour = content.features[last], content.gate[last], f0(contour)[last]
         length = (n_frames - 1) * HOP
         noise = make_rng(0, "nsf noise", seed).standard_normal(length, dtype=np.float32)
         pulses = pulse_train(contour, length).astype(np.float32)
@@ -425,7 +390,7 @@ class NsfSynthesiser(SourceFilterSynthesiser):
             cut = slice(heard.start - seen.start, heard.stop - seen.start)
             signal = render([x[:, cut] for x in filters], [x[:, place] for x in sources], ours)
             out[place] += signal[0].numpy()
-        return out[:n_samples]
+        return self.limited(out[: len(wave)] * (np.exp(content.level / 2) / FULL_LEVEL))
 
 
 # ---- Settings of the discriminators of a network that makes signals.

@@ -438,11 +438,10 @@ class AdversarialTrainer(SynthesiserTrainer):
     """Training of a network that makes signals, against discriminators.
 
     The settings have feature_weight and spectral_weight. spectral: distance between signals (B, n)
-    and the targets. gradient_norm: gradients of the network that are longer are clipped to it.
+    and the targets.
     """
 
     spectral: Callable[[Tensor, Tensor], Tensor]
-    gradient_norm = math.inf
     saved = ("network", "discriminators", "optimiser", "opponent")
 
     def oppose(self, optimiser: Callable[[Iterator[nn.Parameter]], torch.optim.Optimizer]) -> None:
@@ -451,7 +450,7 @@ class AdversarialTrainer(SynthesiserTrainer):
         sides = (self.network, self.discriminators)
         self.optimiser, self.opponent = (optimiser(side.parameters()) for side in sides)
 
-    def play(self, made: Tensor, right: Tensor, more: Tensor | float = 0.0) -> dict[str, float]:
+    def play(self, made: Tensor, right: Tensor, more: Tensor | float) -> dict[str, float]:
         """Take one step of the discriminators, then one of the network that made the signals (B,
         n).
 
@@ -459,18 +458,6 @@ class AdversarialTrainer(SynthesiserTrainer):
         """
         guess = discriminator_loss(self.discriminators(right), self.discriminators(made.detach()))
         discriminators = descend(guess, self.opponent)
-        whole, distance = self.generator_loss(made, right)
-        generator = descend(
-            whole + more, self.optimiser, self.network.parameters(), self.gradient_norm
-        )
-        return {
-            "loss": float(distance.detach()),
-            "generator_loss": generator,
-            "discriminator_loss": discriminators,
-        }
-
-    def generator_loss(self, made: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
-        """Whole loss of signals (B, n), and their spectral distance without its weight."""
         with torch.no_grad():
             of_speech = self.discriminators(right)
         of_made = self.discriminators(made)
@@ -480,7 +467,13 @@ class AdversarialTrainer(SynthesiserTrainer):
             + self.plan.feature_weight * feature_loss(of_speech, of_made)
             + self.plan.spectral_weight * distance
         )
-        return loss, distance
+        limit = self.plan.gradient_norm
+        generator = descend(loss + more, self.optimiser, self.network.parameters(), limit)
+        return {
+            "loss": float(distance.detach()),
+            "generator_loss": generator,
+            "discriminator_loss": discriminators,
+        }
 
 
 # ---- Training of the neural source-filter.

@@ -1,4 +1,4 @@
-"""The WORLD vocoder: analysis and synthesis; measures of whole data directories, and prosody."""
+"""The WORLD vocoder: analysis and synthesis; prosody of whole data directories."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pyworld
 
-from steps.audio import SAMPLE_RATE, Audio, Losses, read_audio
+from steps.audio import SAMPLE_RATE, Losses, read_audio
 from steps.synthesis.f0 import VOICED_HZ, unbroken
-from utils.archives import ArchiveWriter, ObjectReader
+from utils.archives import ObjectReader
 from utils.arrays import Bool, Float64
 from utils.cli import UserError, refusing
 from utils.tables import atomic_write, sort_ids
@@ -68,14 +68,13 @@ class WorldFrames:
         return len(self.f0)
 
 
-def analyse(wave: Float64, f0_range: tuple[float, float] = F0_RANGE) -> WorldFrames:
+def analyse(wave: Float64) -> WorldFrames:
     """Frames of a signal (n,) at 16 kHz, full scale 1; T = 1 + n // 160.
 
-    f0_range: lowest and highest F0 in Hz. UserError for a signal that is empty or not finite.
+    UserError for a signal that is empty or not finite.
     """
     samples = _checked(wave)
-    quiet = _without_hum(samples)
-    f0, times = _track(quiet, f0_range, FRAME_SHIFT)
+    f0, times = _track(_without_hum(samples), F0_RANGE, FRAME_SHIFT)
     return _analyse(samples, f0, times, _D4C_THRESHOLD, FRAME_SHIFT)
 
 
@@ -95,7 +94,10 @@ def analyse_finely(wave: Float64) -> WorldFrames:
 
 
 def extract_f0(wave: Float64, f0_range: tuple[float, float] = F0_RANGE) -> Float64:
-    """F0 (T,) in Hz, 0 where unvoiced, of `analyse` alone. Shapes and errors as there."""
+    """F0 (T,) in Hz, 0 where unvoiced, of `analyse` alone. Shapes and errors as there.
+
+    f0_range: lowest and highest F0 in Hz.
+    """
     return _track(_without_hum(_checked(wave)), f0_range, FRAME_SHIFT)[0]
 
 
@@ -104,9 +106,8 @@ def synthesise(frames: WorldFrames, n_samples: int) -> Float64:
 
     Frames of digital silence (`silent_frames`) become exact zeros, with a slope of a frame at their
     borders. Where the frames end early the rest is silence. UserError for values that are not
-    finite; ValueError for shapes that are not those of WorldFrames.
+    finite.
     """
-    _check_frames(frames)
     power = spectrum(frames.envelope)
     noise = pyworld.decode_aperiodicity(
         np.ascontiguousarray(frames.aperiodicity, dtype=np.float64), SAMPLE_RATE, _FFT_SIZE
@@ -153,9 +154,9 @@ def pack(frames: WorldFrames) -> Float64:
     return np.hstack((frames.f0[:, None], frames.aperiodicity, frames.envelope))
 
 
-def analyse_packed(wave: Float64, f0_range: tuple[float, float] = F0_RANGE) -> Float64:
+def analyse_packed(wave: Float64) -> Float64:
     """Frames of a signal as one matrix; see `analyse`, `pack`."""
-    return pack(analyse(wave, f0_range))
+    return pack(analyse(wave))
 
 
 def unpack(matrix: npt.NDArray[np.floating], shift: float = FRAME_SHIFT) -> WorldFrames:
@@ -211,56 +212,6 @@ def _checked(wave: Float64) -> Float64:
     if samples.ndim != 1 or not len(samples) or not np.isfinite(samples).all():
         raise UserError("the signal is empty, or holds a sample that is not a finite number")
     return samples
-
-
-def _check_frames(frames: WorldFrames) -> None:
-    n, parts = len(frames.f0), (frames.f0, frames.envelope, frames.aperiodicity)
-    shapes = [part.shape for part in parts]
-    if not n or shapes != [(n,), (n, CODE_DIM), (n, _N_BANDS)]:
-        raise ValueError(f"F0, envelope, aperiodicity of {shapes} are not WORLD frames")
-    if not all(np.isfinite(part).all() for part in parts):
-        raise UserError("WORLD frames hold a value that is not a finite number")
-
-
-# ---- Measurement of every utterance of a data directory; losses are counted.
-
-Progress = Callable[[Iterable[str]], Iterable[str]]
-"""Wraps utterances, to show how many are done."""
-
-
-def measure_all(
-    wav: Mapping[str, str],
-    measure: Callable[[Float64], Float64],
-    stem: Path,
-    allow_loss: int,
-    things: str,
-    progress: Progress = lambda utts: utts,
-) -> str:
-    """Write `measure` of each signal (n,) at 16 kHz, float32, to `stem`.{ark,scp}, one at a time.
-
-    Utterances that cannot be read or measured go to skipped.txt beside it. LossError beyond
-    `allow_loss`; then, as after every error, there is no archive. Returns the counts in one line;
-    things: what was written, with {} for the number of frames.
-    """
-    stem.parent.mkdir(parents=True, exist_ok=True)
-    stem.with_name(f"{stem.name}.scp").unlink(missing_ok=True)
-
-    def read(utt: str) -> tuple[Audio, Float64]:
-        audio = read_audio(utt, wav[utt])
-        return audio, measure(audio.samples)
-
-    losses, n_frames, n_resampled = Losses(), 0, 0
-    with ArchiveWriter(stem) as writer:
-        for utt, (audio, measured) in losses.each(progress(wav), read):
-            writer.write(utt, measured)
-            n_frames += len(measured)
-            n_resampled += audio.rate != audio.file_rate
-        losses.finish(stem.parent, len(wav), allow_loss)
-    resampled = f" ({n_resampled} resampled to 16 kHz)" if n_resampled else ""
-    return (
-        f"read {len(wav)} utterances{resampled} / written {len(wav) - len(losses.skipped)} "
-        f"{things.format(n_frames)} / skipped {len(losses.skipped)}"
-    )
 
 
 # ---- Pitch correlation of VoicePrivacy 2022, which is not our own (`compare`).
@@ -319,6 +270,8 @@ def correlate_hz(a: Float64, b: Float64) -> float:
 
 FULL_SCALE = 32767 / 32768  # from here on a sample of 16 bit counts as clipped
 UNDEFINED = "-"
+Progress = Callable[[Iterable[str]], Iterable[str]]
+"""Wraps utterances, to show how many are done."""
 
 
 @dataclass(frozen=True)

@@ -36,21 +36,16 @@ CropSeconds = Annotated[float, rule.Number(least=0.2, most=30, unit="s")]
 
 
 @dataclass(frozen=True)
-class AudioSettings(LoopSettings):
-    """Settings of a training on speech. batch: crops, or utterances, a step. valid_speakers: held
-    out. cache_gb: decoded audio up to this size is held in memory."""
+class RampSettings(LoopSettings):
+    """Settings of a training on speech. batch: crops, or utterances, a step. learning_rate: to
+    which the rate rises over the share warm_up of all steps; it falls then. valid_speakers: held
+    out. cache_gb: decoded audio up to this size is held in memory. gradient_norm: longer gradients
+    are clipped to it."""
 
     batch: rule.Count = 8
     learning_rate: rule.Positive = 2e-3
     valid_speakers: rule.Natural = 8
     cache_gb: rule.NotNegative = 1.0
-
-
-@dataclass(frozen=True)
-class RampSettings(AudioSettings):
-    """Rate that rises to learning_rate over the share warm_up of all steps, and falls then.
-    gradient_norm: longer gradients are clipped to it."""
-
     warm_up: rule.Share = 0.03
     weight_decay: rule.NotNegative = 1e-2
     gradient_norm: rule.Positive = 5.0

@@ -11,22 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.toy_recipe import make_toy
+from tests.toy_recipe import make_toy, stages
 from tests.waiting import LIMIT, wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 KILLS = 20
-STAGES = """
-if in_stage 1 "parts, with files that stand outside them"; then
-  each protected 'tests/fuzz/toy_speech.py protect {alpha} {data} {out} {wav}'
-fi
-if in_stage 2 "side by side"; then
-  each counted 'tests/fuzz/toy_speech.py count {alpha} {of}/figures {out}/figures'
-fi
-if in_stage 3 "all together"; then
-  each summed 'tests/fuzz/toy_speech.py count {alpha} {of}/figures {out}/figures'
-fi
-"""
+STAGES = stages(
+    "protected 'tests/fuzz/toy_speech.py protect {alpha} {data} {out} {wav}'",
+    "counted 'tests/fuzz/toy_speech.py count {alpha} {of}/figures {out}/figures'",
+    "summed 'tests/fuzz/toy_speech.py count {alpha} {of}/figures {out}/figures'",
+)
 PROTECTED = "exp/protected"
 ROWS = (
     {"table": "protected", "out": PROTECTED, "data": "data/set", "cut": "utterances",

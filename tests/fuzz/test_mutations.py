@@ -38,7 +38,7 @@ from steps.synthesis.trained import NsfConfig, NsfNetwork, NsfSynthesiser
 from steps.training.settings import read_config
 from tests.fuzz.mutations import EVERY, RANDOM, WRONG, Change, odd_settings, odd_weights
 from tests.test_encoders import TINY
-from tests.test_generators_wgan import load_trained, settings, train_generator, training_vectors
+from tests.test_generators_wgan import load_trained, people, settings, train_generator
 from tests.test_inputs import NETWORKS, NO_FILES, make_no_file
 from tests.waiting import LIMIT
 from tests.world import encoded_by_av
@@ -172,11 +172,9 @@ def of_archives(root: Path) -> Iterator[Target]:
 
 def of_settings(root: Path) -> Iterator[Target]:
     """YAML files of this project, and each of their settings with values of other kinds."""
-    readers = {f"{name}": read for name, read in NETWORKS.items() if name != "systems/psd"}
-    for name, read in {
-        **readers,
-        **{f"systems/{name}": describe_system for name in SYSTEMS},
-    }.items():
+    readers: dict[str, Callable[[Path], object]] = {**NETWORKS}
+    readers |= {f"systems/{name}": describe_system for name in SYSTEMS}
+    for name, read in readers.items():
         path = _write(root / f"{name}.yaml", settings_text(CONF / f"{name}.yaml").decode())
         yield Target(path, "yaml", lambda path=path, read=read: read(path), (), odd_settings(path))
 
@@ -210,7 +208,7 @@ def of_results(root: Path) -> Iterator[Target]:
     path = _write(root / "attack/attacker.json", json.dumps({"attacker": "ignorant"}))
 
     def read_attack() -> None:
-        told = attacks([root / "attack"])[1]
+        told = attacks({folder: of}, [(folder, root, root / "attack")])[1]
         _must(not told, told)
 
     yield Target(path, "json", read_attack)
@@ -268,7 +266,7 @@ def of_networks(root: Path) -> Iterator[Target]:
     state = NsfNetwork(config.network, config.cepstra, 6).state_dict()
     torch.save(state, path.with_name("final.pt"))
     folders["nsf"] = "synthesiser.yaml", NsfSynthesiser.load
-    train_generator(settings(steps=2), "conf", training_vectors(), root / "wgan", seed=0)
+    train_generator(settings(steps=2), "conf", people(), root / "wgan", seed=0)
     folders["wgan"] = "generator.yaml", load_trained
     values = {"generator": "idmap_mlp", "network": {"identity": 8, "width": 8}}
     trained = read_settings(root / "wgan/generator.yaml")["trained"]
