@@ -29,7 +29,16 @@ from local.plan.labels import Labels, write_labels
 from local.report import pictures, tables
 from local.report.draw import inline, slug
 from local.report.findings import not_measured
-from local.report.frame import METRICS, WHERE, Results, number, percent, render, with_numbers
+from local.report.frame import (
+    METRICS,
+    WHERE,
+    Results,
+    load_results,
+    number,
+    percent,
+    render,
+    with_numbers,
+)
 from local.report.gather import origin
 from local.report.gather import tabulate as tabulate_figures
 from local.report.page import Headings, cell, without_constants
@@ -328,6 +337,7 @@ class TestCollect:
         assert run["missing"] == []
         assert len(run["steps"]) == 12
         attackers = {a["attacker"] for a in run["attacks"]}
+        assert (LABEL, "toy_f", "b2", "ignorant") in load_results(results).attacks
         assert attackers == {"unprotected", "ignorant", "lazy_informed"}
         assert run["origin"]["command"] == "not recorded"
 
