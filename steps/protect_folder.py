@@ -307,7 +307,6 @@ class _Run(SimpleNamespace):
         self.copies = scenes.Texts.read(
             self.base, self.every, self.said, shared=self.same, wanted=self.texts and self.timed
         )
-        self.mark()
         for path in (
             () if self.launcher else progress("protect, what is done", unit="files")(self.audio)
         ):
@@ -327,20 +326,18 @@ class _Run(SimpleNamespace):
         _tell(f"{job.plain(made)}: is no longer what was written there; it is made anew"
               for made in self.journal.replaced)  # fmt: skip
 
-    def mark(self) -> None:
-        """Mark what is said of the recordings, so that other turns are noticed."""
+    def mark(self, path: Path) -> str:
+        """Mark of what is said of a recording, by which other turns are noticed."""
         from steps.standalone import scenes
 
-        self.marks = {
-            path: scenes.digest_of(scene, self.journal.salt, self.copies.copied(path))
-            for path, scene in self.said.items()
-        }
+        texts = self.copies.copied(path)
+        return scenes.digest_of(self.said[path], self.journal.salt, texts)
 
     def listed(self, path: Path) -> bool:
         """Whether a file is done, with what is said of it."""
         name = self.drawn.get(path, path)
         done = name.as_posix() in self.journal.done
-        return done and self.journal.told(name).get("said", "") == self.marks[path]
+        return done and self.journal.told(name).get("said", "") == self.mark(path)
 
     def note(self, path: Path, digest: str, made: str, row: Mapping[str, object]) -> None:
         """Take a file that is done into the account; with drawn names nothing tells which became
@@ -413,7 +410,6 @@ class _Run(SimpleNamespace):
             raise UserError(f"{self.launcher}: none of its jobs began (see above, and {logs})")
         self.journal.take_parts()
         self.read_turns()  # which the shards may have found
-        self.mark()
         reasons = account.reasons_of_shards(self.out)
         missed = f"was not made; {logs} may say why, and the same command tries again"
         return {
@@ -427,7 +423,7 @@ class _Run(SimpleNamespace):
 
         found = {"warnings": made.remarks, **made.told}
         row = found if self.keeps and self.kept_ends == "keep" else {"warnings": made.remarks}
-        row |= {"said": self.marks[path]} if self.marks[path] else {}
+        row |= {"said": mark} if (mark := self.mark(path)) else {}
         later = made.told.get("seconds_later", 0.0)
         at = next((TimeMap.read(own) for own in self.work.tables(path)), lambda x: x + later)
         self.copies.copy(path, self.work.target(path), self.said[path], at)

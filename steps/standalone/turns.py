@@ -4,6 +4,7 @@ transcripts are read as turns, and written from turns alone, so that nothing els
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from html import escape, unescape
 from itertools import groupby
 from pathlib import Path
@@ -229,25 +230,16 @@ def _as_eaf(name: str, turns: Sequence[Turn]) -> str:
     return ElementTree.tostring(root, "UTF-8", xml_declaration=True).decode("utf-8")
 
 
-def _subtitled(kind: str, turns: Sequence[Turn]) -> str:
+def _subtitled(kind: str, _: str, turns: Sequence[Turn]) -> str:
     import pysubs2
 
     file, form = pysubs2.SSAFile(), "<v {}>{}" if kind == "vtt" else "{}: {}"
+    safe = partial(escape, quote=False) if kind == "vtt" else str
     for (begin, end), own in groupby(turns, key=lambda turn: turn[:2]):
-        words = [(turn.person, escape(turn.words, False) if kind == "vtt" else turn.words)
-                 for turn in own]  # fmt: skip
-        said = [form.format(who, what) if who else what for who, what in words]
+        said = [form.format(t.person, safe(t.words)) if t.person else safe(t.words) for t in own]
         text = "\\N".join(said).replace("\n", "\\N")
         file.append(pysubs2.SSAEvent(round(1000 * begin), round(1000 * end), text))
     return file.to_string(kind)
-
-
-def _as_srt(_: str, turns: Sequence[Turn]) -> str:
-    return _subtitled("srt", turns)
-
-
-def _as_vtt(_: str, turns: Sequence[Turn]) -> str:
-    return _subtitled("vtt", turns)
 
 
 def _as_chat(name: str, turns: Sequence[Turn]) -> str:
@@ -268,8 +260,8 @@ _READERS: Mapping[str, Callable[[Path], Iterator[Turn]]] = {
     ".cha": _chat, ".tsv": _table, ".csv": _table, ".txt": _table,
 }  # fmt: skip
 _WRITERS: Mapping[str, Callable[[str, Sequence[Turn]], str]] = {
-    ".rttm": _as_rttm, ".eaf": _as_eaf, ".vtt": _as_vtt, ".srt": _as_srt, ".cha": _as_chat,
-    ".tsv": _as_table,
+    ".rttm": _as_rttm, ".eaf": _as_eaf, ".vtt": partial(_subtitled, "vtt"),
+    ".srt": partial(_subtitled, "srt"), ".cha": _as_chat, ".tsv": _as_table,
 }  # fmt: skip
 KINDS = tuple(_READERS)
 TABLES, TIERS = (".tsv", ".csv", ".txt"), (".textgrid", ".eaf")
