@@ -529,8 +529,8 @@ _WriteKey = Annotated[
     "can be repeated", "FILE",
 ]  # fmt: skip
 _Channels = Annotated[
-    Literal["mix", "each"], "Several channels: they are mixed down, or each "
-    "is protected for itself with one voice",
+    Literal["mix", "each"], "What becomes of several channels: one mix, or "
+    "each protected alone, with its own voice",
 ]  # fmt: skip
 _Level = Annotated[
     Literal["one", "source"], "The level of the output: the system's one for all files, "

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -143,7 +144,9 @@ def test_without_a_word_on_people_each_recording_is_a_person(folder: Path) -> No
     assert "each recording counts as a person" in (folder / "out.evidence.html").read_text()
 
 
-def heard(known: Vector, protected: Vector, n: int = N, encoder: str = "pyannote") -> Found:
+def heard(
+    known: Vector, protected: Vector, n: int = N, encoder: str = "pyannote", watch: Any = iter
+) -> Found:
     """Evidence on n people, whose vectors these functions make."""
     pairs = [Pair(f"{i:02d}.wav", f"{i:02d}", *2 * (Recording(Path(), None),)) for i in range(n)]  # type: ignore[arg-type]
     vectors = [
@@ -157,7 +160,7 @@ def heard(known: Vector, protected: Vector, n: int = N, encoder: str = "pyannote
             {encoder: own}, (Use("we read good books", 4.0, "low" if i < 7 else "high"), after)
         )
         for i, (pair, own) in enumerate(zip(pairs, vectors, strict=True))
-    })  # fmt: skip
+    }, watch=watch)  # fmt: skip
 
 
 def drawn(seed: int) -> Vector:
@@ -167,8 +170,9 @@ def drawn(seed: int) -> Vector:
 
 
 def test_nothing_is_hidden_where_voices_stay() -> None:
-    known = drawn(0)
-    found = heard(known, known)
+    known, shown = drawn(0), []
+    found = heard(known, known, watch=lambda names: shown.extend(names) or names)
+    assert shown == ["pyannote"]  # no time left was shown
     assert found.verdict.level is Level.NOTHING
     ignorant = next(a for a in found.attacks if a.attacker == "ignorant")
     assert len(ignorant.named) == N

@@ -304,7 +304,7 @@ class Loudness(NamedTuple):
 
     @classmethod
     def of_all(cls, parts: Sequence["Loudness"]) -> "Loudness":
-        """Levels of a signal with these parts, as if they were equally long."""
+        """Levels of the signal that these parts make, each counted as equally long."""
         power, loudest, softest, peak = zip(*parts, strict=True)
         return cls(float(np.mean(power)), max(loudest), min(softest), max(peak))
 
