@@ -318,7 +318,7 @@ def main() -> None:
     people, readers = drawn(Path(egs), Path(folder), *map(int, sizes or ("48", "16")))
     sets, wav = attacked(people), people.wav | readers.wav
     whose = people.utt2spk | readers.utt2spk
-    keys = make_keys("utt", whose, "levers", list(wav))
+    keys = make_keys("utt", whose, "levers")
     who = {utt: SourceSpeaker(spk) for utt, spk in whose.items()}
     world.extract_f0 = Remembered("f0", world.extract_f0)  # type: ignore[assignment]
     engines.foreign = lambda *_: ""  # all speech is English
