@@ -277,7 +277,7 @@ def load_protection(
 def hear(
     judges: Judges, pairs: Sequence[Pair], held: Identity, watch: Callable[[Any], Iterable[Any]]
 ) -> dict[str, Heard]:
-    """What is heard of pairs, by name; held gets why others cannot be heard."""
+    """Heard pairs by name; held gets why others cannot be heard."""
     order = sorted(pairs, key=lambda pair: -pair.original.seconds)  # no long one is begun last
     results, heard = held.jobs.run(judges.hear, [(pair,) for pair in order]), dict[str, Heard]()
     for _ in watch(pairs):
