@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What each change of models/bn2 and models/place gives by itself: who is found, and which words.
+"""How much each change of models/bn2 and models/place gives: who is found, and which words.
 
 EGS is egs/speechocean after `./prepare.sh`; people are drawn from its data/train, whom no table of
 the recipe attacks. WORDS is a folder of LibriSpeech's layout (dev-clean) with native readers.
@@ -318,7 +318,7 @@ def main() -> None:
     people, readers = drawn(Path(egs), Path(folder), *map(int, sizes or ("48", "16")))
     sets, wav = attacked(people), people.wav | readers.wav
     whose = people.utt2spk | readers.utt2spk
-    keys = make_keys("utt", whose, "levers", list(wav))
+    keys = make_keys("utt", whose, "levers")
     who = {utt: SourceSpeaker(spk) for utt, spk in whose.items()}
     world.extract_f0 = Remembered("f0", world.extract_f0)  # type: ignore[assignment]
     engines.foreign = lambda *_: ""  # all speech is English

@@ -32,8 +32,8 @@ def main(
     corpus_note: Annotated[str, "What a reader must know about the speech", "TEXT"] = "",
     attack: Annotated[
         Sequence[tuple[Path, Path, Path]],
-        "A FOLDER of --figures that is of an attack, with its scores, for its curves; each option "
-        "may be given again", "FOLDER TRIALS SCORES",
+        "An attack among the FOLDERs of --figures, with its trials and scores, for its curves; may "
+        "be given again", "FOLDER TRIALS SCORES",
     ] = (),
 
     speech: Annotated[

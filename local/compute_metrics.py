@@ -55,7 +55,7 @@ class Extras(NamedTuple):
     ] = ()  # fmt: skip
     bins: Annotated[
         int, "The number of equal bins of linkability_bins_<N>, of all trials and of each enrolled "
-        "speaker's alone (the code of Champion et al. 2021: 50); needs --utt2spk; 0: not", "N",
+        "speaker's alone (the code of Champion et al. 2021: 50); needs --utt2spk; 0: none", "N",
         natural,
     ] = 0  # fmt: skip
     unprotected: Annotated[

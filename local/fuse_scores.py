@@ -30,7 +30,7 @@ def main(
     scores: Annotated[Sequence[Path], "The scores of each evaluator", "SCORES"], *,
     learn_from: Annotated[
         Sequence[tuple[Path, Path]],
-        "A folder of steps/score_held_out.py, and the data directory that it is of", "HELD DATA",
+        "A folder that steps/score_held_out.py made, and its people's data directory", "HELD DATA",
     ] = (),
     words: Words = None, allow_self: AllowSelf = False,
 ) -> None:  # fmt: skip

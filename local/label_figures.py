@@ -12,7 +12,7 @@ from utils.options import OutFolder
 
 @program
 def main(
-    split: Annotated[str, "The trials: <evaluation>_<gender>, or of all"],
+    split: Annotated[str, "The trials: <evaluation>_<gender>, or all"],
     gender: Annotated[str, "The people: f, m or mixed"],
     system: Annotated[str, "The system, or original"],
     family: Annotated[str, "The kind of figures, such as verification"],

@@ -28,7 +28,7 @@ class Compared(NamedTuple):
 
     enrol: Annotated[
         Literal["each", "mean"],
-        "Whether each utterance is enrolled, or the mean of a speaker's with their number",
+        "What is enrolled: each utterance, or a speaker's mean with their number",
     ] = "each"
     same_gender: Annotated[bool, "Compare speakers of one gender only"] = False
 

@@ -110,10 +110,6 @@ def _trials(
         Path | None, "The table of each segment's session; segments of one session are not "
         "compared", "UTT2SESSION",
     ] = None,
-    groups: Annotated[
-        Path | None, "The table of each speaker's group, such as age; speakers of one group are "
-        "compared", "SPK2GROUP",
-    ] = None,
     durations: Annotated[
         Path | None, "The table of each segment's nominal duration; segments of one are compared",
         "UTT2DURATION",
@@ -140,7 +136,7 @@ def _trials(
 
     need = ("utt2spk", "spk2gender") if same_gender else ("utt2spk",)
     data = load_data_dir(data_dir, need=need, not_speakers_of=training)
-    tables = [None if path is None else read_map(path) for path in (sessions, groups, durations)]
+    tables = [None if path is None else read_map(path) for path in (sessions, durations)]
     lists = make_segment_lists(data.utt2spk, data.spk2gender if same_gender else None, *tables)
     profiled = {f"{utt}-{p}": spk for utt, spk in data.utt2spk.items() for p in PROFILES}
     write_map(out / "cross/utt2spk", profiled)

@@ -21,7 +21,7 @@ import logging
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from steps.options import SAFE_SYSTEM, Cores, KeyFile, Per, SafeSystem, SpeakerTable
 from utils.cli import LossError, UserError, progress
@@ -29,6 +29,58 @@ from utils.commands import program
 
 CPU_SECONDS = 0.17  # a second that is heard, one core of ours: 16 recordings of 11 s less 6 of them
 FEWEST = 5  # people: centring makes two opposites, whom nobody could mistake for each other
+
+
+def _made(
+    source: Path, out: Path, per: str, speakers: Path | None, key_file: Path | None
+) -> tuple[str | None, dict[str, Any]]:  # fmt: skip
+    """The key, and the settings with which OUT was protected; UserError where options do not fit
+    these."""
+    from steps.standalone import job
+
+    if speakers and per != "speaker":
+        raise UserError("--speakers is for --per speaker")
+    if not out.is_dir():
+        raise UserError(f"{out}: is not a folder; protect {source} first (make protect)")
+    key = job.choose_key(None, key_file)[0] if key_file else None
+    made = job.made_with(out, key)
+    if per == "file" != (made_per := made.get("per", "file")):
+        raise UserError(
+            f"{out}: was protected with a voice for each {made_per}, so that recordings share a "
+            f"person; give --per {made_per} (make: PER={made_per})"
+        )
+    return key, made
+
+
+def _tell_lost(out: Path, held: Any) -> None:
+    from steps.standalone.job import plain
+
+    for note in held.notes:
+        print(f"measure_evidence.py: {plain(out)}/{note}", file=sys.stderr)
+    for why in held.left_out.values():
+        print(f"measure_evidence.py: left out: {why}", file=sys.stderr)
+
+
+def _write(out: Path, n: int, told: tuple[Any, ...]) -> None:
+    """Write the page and its figures, and print what to decide by; LossError where some of n
+    recordings were not measured, or files are not what their names say."""
+    from local.evidence import figures as evidence
+    from local.options import write_figures
+    from steps.standalone.account import beside
+    from steps.standalone.job import plain
+    from utils.tables import write_file
+
+    found, _, _, held = told
+    page, wrong = beside(out, "evidence.html"), held.notes
+    write_figures(beside(out, "evidence.json"), evidence.as_data(*told))
+    write_file(page, evidence.as_page(*told))
+    for name, what in evidence.decide(found, held).items():
+        print(f"{name}: {what}.")
+    print(found.verdict)
+    print(f"{plain(page)}: read it; it names recordings, and plays some unprotected")
+    if held.left_out or wrong:
+        also = f", and {len(wrong)} files are not what their names say" if wrong else ""
+        raise LossError(f"{len(held.left_out)} of {n} recordings were left out{also} (above)")
 
 
 @program
@@ -49,42 +101,19 @@ def main(
     logging.getLogger("local").setLevel(logging.ERROR)  # the page also says what is not defined
     from local.evidence import figures as evidence
     from local.evidence.identity import Identity
-    from local.options import write_figures
     from steps.standalone import account, job, protection, scenes
-    from steps.standalone.times import TimeMap, table_of
-    from utils.tables import write_file
 
-    if speakers and per != "speaker":
-        raise UserError("--speakers is for --per speaker")
-    if not out.is_dir():
-        raise UserError(f"{out}: is not a folder; protect {source} first (make protect)")
+    key, made = _made(source, out, per, speakers, key_file)
     audio, _ = job.find_audio(source, out)
     known = job.read_speakers(speakers, source) if speakers else None
     same = bool(turns) and per == "speaker"  # a label is one person everywhere
     people = {"": audio} if same else job.group_files(audio, per, known)
-    key = job.choose_key(None, key_file)[0] if key_file else None
-    made = job.made_with(out, key)
-    if per == "file" != (made_per := made.get("per", "file")):
-        raise UserError(
-            f"{out}: was protected with a voice for each {made_per}, so that recordings share a "
-            f"person; give --per {made_per} (make: PER={made_per})"
-        )
     if turns == scenes.AUTO:
         turns = str(account.beside(out, "turns"))
     asked = account.read(out) if turns and "asked" in made else {}  # OUT holds no names
     kept, only = (scenes.labels_of(asked.get(name)) for name in ("kept", "only"))
     said = scenes.Wishes(turns, None, kept, only).read(source, audio) if turns else {}
-    number = job.key_number(f"the attacker's own, {key}")  # voices that nobody has in OUT
-    changes = {"time": made["time"]} if "time" in made else {}
-    loaded = job.load_system(system, number, changes) if made else None
-    if loaded and loaded.digest != made["system"]:
-        raise UserError(f"{system}: is not what {out} was protected with; give SYSTEM=")
-    moves = loaded is not None and not loaded.anonymiser.keeps_length
-    if loaded and moves and not loaded.anonymiser.tells_words:
-        raise UserError(
-            f"{system}: changes how long speech is (rate, pauses, reads), and does not tell when "
-            "what is said; measure it by a recipe (run.sh)"
-        )
+    loaded = evidence.load_protection(system, out, key, made)
     level, ends = made.get("level", "one"), made.get("ends", "keep")
     judges, missing = evidence.load_judges(loaded.anonymiser if loaded else None, level, ends)
     jobs = job.Jobs(min(nj or len(os.sched_getaffinity(0)), len(audio)))
@@ -93,34 +122,12 @@ def main(
     print(f"{source}: {lasts}", file=sys.stderr)
     versions = job.Versions(out, audio, account.beside(out, job.TABLE))
     watch = progress("measure_evidence, which file is which", unit="comparisons")
-    cuts = account.cuts(out) if ends == "one" else {}  # recordings are compared second by second
-    held = Identity(jobs, source, out, watch, cuts={
-        source / path: (round(-16000 * own[0]), round(16000 * own[1]))
-        for path in audio if (own := cuts.get(job.plain(path)))
-    })  # fmt: skip
-    for version in versions.names.values() if moves else ():
-        try:
-            held.times[version] = TimeMap.read(table_of(account.beside(out, "times"), version))
-        except UserError as error:
-            held.unread[out / version] = str(error)
-    held.identify(versions.names)
-    pairs, left_out = evidence.pair_up(people, versions, held, said), held.left_out
-    heard = dict[str, evidence.Heard]()
-    order = sorted(pairs, key=lambda pair: -pair.original.seconds)  # no long one is begun last
-    results = jobs.run(judges.hear, [(pair,) for pair in order])
-    for _ in progress("measure_evidence", unit="recordings")(pairs):
-        n, result = next(results)
-        pair = order[n]
-        if isinstance(result, UserError):
-            left_out[pair.name] = job.plain(job.with_name(pair.original.path, result))
-        else:
-            heard[pair.name] = result
+    moves = loaded is not None and not loaded.anonymiser.keeps_length
+    held = Identity.of(jobs, source, out, versions, watch, one_end=ends == "one", moves=moves)
+    pairs = evidence.pair_up(people, versions, held, said)
+    heard = evidence.hear(judges, pairs, held, progress("measure_evidence", unit="recordings"))
     pairs = [pair for pair in pairs if pair.name in heard]
-    wrong = held.notes
-    for note in wrong:
-        print(f"measure_evidence.py: {job.plain(out)}/{note}", file=sys.stderr)
-    for why in left_out.values():
-        print(f"measure_evidence.py: left out: {why}", file=sys.stderr)
+    _tell_lost(out, held)
     if len({pair.person for pair in pairs}) < FEWEST:
         raise UserError(
             f"{source}: {len(pairs)} recordings of fewer than {FEWEST} people can be compared "
@@ -130,20 +137,9 @@ def main(
     found = evidence.assess(pairs, heard, len(held.are("original")), watch)
     about = {
         "source": job.plain(source), "out": job.plain(out), "per": per, "turns": turns,
-        **account.origin(),
+        **account.origin(), "missing": missing,
         "system": {"path": job.plain(system), "digest": loaded.digest} if loaded else None,
-        "missing": missing,
         "limits": account.sentences(loaded.limits) if loaded else [],
         "key": "checked: it is that of the protected recordings" if key else "not given",
     }  # fmt: skip
-    page = account.beside(out, "evidence.html")
-    told = (found, about, pairs, held)
-    write_figures(account.beside(out, "evidence.json"), evidence.as_data(*told))
-    write_file(page, evidence.as_page(*told))
-    for name, what in evidence.decide(found, held).items():
-        print(f"{name}: {what}.")
-    print(found.verdict)
-    print(f"{job.plain(page)}: read it; it names recordings, and plays some unprotected")
-    if left_out or wrong:
-        also = f", and {len(wrong)} files are not what their names say" if wrong else ""
-        raise LossError(f"{len(left_out)} of {len(audio)} recordings were left out{also} (above)")
+    _write(out, len(audio), (found, about, pairs, held))

@@ -23,7 +23,7 @@ from utils.options import AllowLoss, DataFolder, NotSpeakersOf, OutFolder
 def main(
     xvectors: Xvectors, data_dir: DataFolder, out: OutFolder, *,
     lda_dim: LdaDim = 100, pca_dim: PcaDim = 0,
-    gaussian: Annotated[bool, "Scale nothing to length: for a few lengths or levels"] = False,
+    gaussian: Annotated[bool, "Keep the lengths of vectors, for channels with few values"] = False,
     idf: Annotated[bool, "Learn how much each count tells (inverse document frequencies)"] = False,
     allow_loss: AllowLoss = 0, not_speakers_of: NotSpeakersOf = (),
 ) -> None:  # fmt: skip

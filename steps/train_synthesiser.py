@@ -35,8 +35,8 @@ def main(
         "training", "DIR",
     ] = None,
     onto: Annotated[
-        Path | None, "A folder of this program or of a model (models/bn/synthesiser); it stays "
-        "as it is, and only a part is trained that it lacks", "SYNTHESISER",
+        Path | None, "A folder of this program or of a model (models/bn/synthesiser): it stays "
+        "as it is, and only a part that it lacks is trained", "SYNTHESISER",
     ] = None,
     not_speakers_of: NotSpeakersOf = (),
 ) -> None:  # fmt: skip

@@ -1,4 +1,4 @@
-"""Attackers: the plan, training sets at a level, who may be trained on, records, the strongest."""
+"""Attackers: the plan, training sets at a level, who may be trained on, and records."""
 
 import json
 from pathlib import Path
@@ -14,8 +14,6 @@ from steps import anonymise, join_draws, make_voice_pool, train_backend, train_e
 from steps.anonymisers.registry import describe_system
 from steps.speaker.encoders import load_network
 from tests.refusals import accepts, refuses, refuses_words
-from tests.report_rows import Figure
-from tests.report_rows import figure as made_up
 from utils.archives import write_archive
 from utils.datadir import load_data_dir, read_training_speakers
 from utils.tables import read_map
@@ -288,8 +286,3 @@ class TestRecord:
         assert found["pairs"]["comparison"]["n_speakers_in_both"] == 0
         refuses("only the attacker aligned learns from pairs", record, *words)
         refuses("is original speech; the pairs", record, *words, "--pairs", enrol)
-
-
-def figure(attacker: str, metric: str, value: str, **more: str) -> Figure:
-    of = {"system": "b2", "split": "s_f", "condition": "AA", "n_speakers": "4"} | more
-    return made_up(of.pop("system"), attacker, metric, value, 0.1, 0.6, **of)

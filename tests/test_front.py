@@ -7,19 +7,14 @@ import pytest
 
 from local.make_report import main as make_report
 from local.report import select
-from local.report.page import markdown
 from local.report.pictures import trade_off
 from local.report.select import Trade
 from tests.browser import opened
-from tests.report_rows import Figure, SpeakerFigure, figure, frame, results, write_table
+from tests.report_rows import Figure, SpeakerFigure, figure, frame, write_table
 
 
 def trades(rows: list[Any]) -> list[Trade]:
     return select.trades(frame(rows))
-
-
-def render(rows: list[Any]) -> str:
-    return markdown(results(rows))
 
 
 def row(

@@ -36,7 +36,6 @@ needs_wheel = pytest.mark.skipif(
     find_spec("moonshine_voice") is None, reason="moonshine-voice has no wheel here"
 )
 NO_PITCH = {channel: compute_f0_stats([np.zeros(1)]) for channel in (None, 0, 1)}
-MODELS = ("bn2", "read", "place")
 SYSTEMS = [
     pytest.param(SYSTEM, id="mcadams"),
     *(

@@ -17,10 +17,8 @@ FOLDER = Path(__file__).resolve().parents[1] / "docs" / "metrics"
 CARDS = sorted(FOLDER.glob("*.md"))
 INDEX = (FOLDER / "README.md").read_text(encoding="utf-8")
 # Scalars that no table, picture or page reads, and that have no row in metrics.csv.
-UNTITLED = re.compile(
-    r"n_|linkability_(mean_)?omega_|(cllr_min|tag)_f[01]$|cllr_uncalibrated$|d_diag_2020_"
-)
-OWN = [card for card in CARDS if card.name not in ("README.md", "legal.md")]
+UNTITLED = re.compile(r"n_|linkability_(mean_)?omega_|cllr_uncalibrated$|d_diag_2020_")
+OWN = [card for card in CARDS if card.name != "README.md"]
 
 
 @pytest.mark.parametrize("card", OWN, ids=lambda card: card.stem)
@@ -30,18 +28,12 @@ def test_the_example_of_a_card_runs(card: Path) -> None:
     assert result.failed == 0
 
 
-@pytest.mark.parametrize("card", OWN, ids=lambda card: card.stem)
+@pytest.mark.parametrize("card", [card for card in OWN if card.stem != "legal"])  # two criteria
 def test_a_card_has_all_its_parts(card: Path) -> None:
     text = card.read_text(encoding="utf-8")
     for part in ("# `", "**Question.**", "**Formula.**", "**Hides.**", "**Source.**", "## Example"):
         assert part in text, part
     assert "**Range and direction.**" in text or card.stem == "chance"
-
-
-@pytest.mark.parametrize("card", CARDS, ids=lambda card: card.stem)
-def test_links_lead_somewhere(card: Path) -> None:
-    for link in re.findall(r"\]\(([\w/.]+\.md)\)", card.read_text(encoding="utf-8")):
-        assert (FOLDER / link).is_file(), link
 
 
 def test_every_card_is_in_the_index() -> None:
@@ -91,7 +83,7 @@ def test_every_key_is_in_the_index(tmp_path: Path) -> None:
             assert plain == "columns" or re.search(rf"`{plain}(`|_\*)", INDEX), key
 
 
-@pytest.mark.parametrize("card", [*OWN, FOLDER / "legal.md"], ids=lambda card: card.stem)
+@pytest.mark.parametrize("card", OWN, ids=lambda card: card.stem)
 def test_a_card_links_the_functions_that_compute_it(card: Path) -> None:
     links = re.findall(r"\[((?:`\w+`(?:, )?)+)\]\(([^)]*\.py)\)", card.read_text(encoding="utf-8"))
     assert links

@@ -93,15 +93,14 @@ def test_silero_that_is_not_there_or_another_is_one_line(tmp_path, monkeypatch):
     refuses(r"is not the file of silero-vad 6.2.3; .*--vad webrtc", detect, wave)
 
 
-def test_groups_and_durations():
+def test_durations():
     spk = {"a-1": "a", "a-2": "a", "b-1": "b", "b-2": "b", "c-1": "c", "c-2": "c"}
-    groups = {"a": "young", "b": "young", "c": "old"}
-    lists = make_segment_lists(spk, groups=groups)
-    assert (lists["trial1"].target.sum(), len(lists["trial1"])) == (6, 14)
     seconds = {utt: "10" if utt != "a-2" else "30" for utt in spk}
-    lists = make_segment_lists(spk, groups=groups, durations=seconds)
-    assert (lists["trial1"].target.sum(), len(lists["trial1"])) == (4, 8)
-    refuses("c: has no group", make_segment_lists, spk, groups={"a": "x", "b": "x"})
+    lists = make_segment_lists(spk, durations=seconds)
+    assert (lists["trial1"].target.sum(), len(lists["trial1"])) == (4, 20)
+    refuses(
+        "c-2: has no nominal", make_segment_lists, spk, durations=dict(list(seconds.items())[:5])
+    )
 
 
 def test_sessions_become_segments(tmp_path):

@@ -2,9 +2,12 @@
 
 import multiprocessing
 import re
+import runpy
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -379,6 +382,23 @@ def test_phones_last_as_usual_but_in_words_that_are_kept() -> None:
     assert spans == [(12, 22), (42, 62)]
     made, spans = in_time(phones, {0: 7})
     assert spans == [(12, 19), (39, 59)] and [x.lasts for x in made[:4]] == [12, 3, 4, 20]
+
+
+def test_a_lever_keeps_lengths_or_pauses_of_the_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both: all words are where they were."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    program = runpy.run_path(str(ROOT / "benchmarks/compare_levers.py"))
+    phones = [x._replace(lasts=x.lasts or 5) for x in phones_of("No, dogs!", goes_on=True)]
+    found = SimpleNamespace(words=[(10, 50), (60, 90)], n=120)
+    usual = [end - begin for begin, end in in_time(phones, {})[1]]
+    for of, lasts, pauses in (
+        ({"lengths", "pauses"}, [40, 30], [10, 10]), ({"pauses"}, usual, [10, 10]),
+        ({"lengths"}, [40, 30], [12, 20]),
+    ):  # fmt: skip
+        made, (one, other) = program["in_time"](phones, {}, found, of)
+        assert [one[1] - one[0], other[1] - other[0]] == lasts
+        assert [one[0], other[0] - one[1]] == pauses
+        assert sum(x.lasts for x in made) == other[1] + made[-1].lasts
 
 
 def test_times_of_pieces_follow_one_another() -> None:

@@ -1,12 +1,10 @@
 """The NIST suite and the white-box study: lists, programs, tables, and both on a small corpus."""
 
-import json
 import re
 import shutil
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 import soundfile
 
@@ -14,13 +12,10 @@ from local.check_external import main as check_external
 from local.keep_results import main as keep_results
 from local.make_nist import main as make_nist
 from local.protocols.studies import make_segment_lists
-from local.report.frame import METRICS, WHERE, with_numbers
-from local.report.gather import tabulate as tabulate_figures
-from local.report.tables import SPECS, tabulate
 from steps.join_xvectors import main as join
 from tests.recipes import TEMPLATE, copy_world, run_recipe, take_systems
 from tests.refusals import refuses
-from tests.report_rows import Figure, named, read_table
+from tests.report_rows import Figure, read_table
 from utils.archives import read_vectors, write_archive
 from utils.cli import LossError
 from utils.tables import read_map
@@ -211,34 +206,3 @@ def test_the_nist_suite_on_a_small_corpus(world: Path, tmp_path: Path) -> None:
     assert space.endswith(" | 100.0 |")
     assert re.search(r"\| b2 \| [\d.]+ \[[\d., ]+\] \| – \|", text)
     assert "nothing to do: all" in run_recipe(folder, *asked, script="nist.sh").stdout
-
-
-@pytest.mark.slow
-def test_the_aligned_attacker_in_the_recipe(world: Path, tmp_path: Path) -> None:
-    copy_world(world, tmp_path)
-    asked = ("--systems", "b2", "--attackers", "ignorant aligned", "--stop-stage", "9")
-    run_recipe(tmp_path, "--evaluators", "tiny/cosine", *asked)
-    figures = []
-    for folder in sorted((tmp_path / "exp/metrics").glob("*/*/OA/small_test_f")):
-        who = folder.parts[-3].partition(".")[0]
-        family, attacker = named(who.replace("l_", "l "))
-        words = ("small", "small_test_f", "f", "b2", family, attacker, "tiny/cosine", "OA")
-        figures += tabulate_figures(folder, dict(zip(WHERE, words, strict=True)))[0]
-    value = {
-        (f["family"], f["attacker"], f["metric"], f["kind"]): f["value"]
-        for f in figures if f["recordings"] in ("", "1") and not f["enrolled"]
-    }  # fmt: skip
-    of, named_by = "verification", "named_by_recording"
-    assert value[of, "aligned", "eer", "value"] != value[of, "ignorant", "eer", "value"]
-    for who in ("aligned", "ignorant"):
-        assert 0 <= float(value[of, who, named_by, "value"]) <= 1
-        assert float(value[of, who, named_by, "chance"]) == 0.25
-    assert "legal" not in {family for family, who, *_ in value if who == "aligned"}
-    rows = tabulate(SPECS["reid"], with_numbers(pd.DataFrame(figures, columns=[*METRICS]))).rows
-    assert {tuple(row[:3]) for row in rows} == {
-        ("small_test_f", "b2", who) for who in ("aligned", "ignorant")
-    }
-    told = tmp_path / "exp/scores/b2/aligned.tiny+cosine/OA/small_test_f/attacker.json"
-    record = json.loads(told.read_text())
-    assert record["pairs"]["data"] == "data/small_test_enrolls_b2"
-    assert record["training_set"] is None

@@ -25,7 +25,6 @@ from tests.report_rows import figure as made_up
 from tests.scored import trials_of
 
 CASES = yaml.safe_load(Path(__file__).with_name("verdicts.yaml").read_text())
-NAMED = "named/recordings=all"
 
 
 def attack(of: Any) -> list[Evidence]:

@@ -109,7 +109,7 @@ def _report(path: Path, notes: list[str], changed: list[str], reasons: dict[str,
 def main(
     data_dir: DataFolder, *,
     allow_drop: Annotated[
-        int, "The number of utterances that may be dropped; with more nothing is changed",
+        int, "The number of utterances that may be dropped; if there are more, nothing changes",
         "N", natural,
     ] = 0,
     check_audio: Annotated[bool, "Also drop what has unusable audio"] = False,

@@ -45,7 +45,7 @@ def main(
         str | None, "The data directory of the speakers whom trials may name (left out: "
         "E_enrolls beside E_trials_f and E_trials_m, where it is there)", "DIR",
     ] = None,
-    most: Annotated[int, "The number of faults of a kind that are shown of a file", "N"] = 20,
+    most: Annotated[int, "The number of faults of each kind that are shown for a file", "N"] = 20,
 ) -> int:  # fmt: skip
     wanted = (*(() if no_wav else ("wav.scp",)), "utt2spk", "spk2utt")
     valid = True

@@ -18,7 +18,6 @@ tested="1 2"        # those that are tested; cross-profile compares the first tw
 sources=            # data directories whose segments are studied; empty: the trial sets
 same_gender=true    # compare speakers of one gender only
 sessions=           # table of each segment's session: segments of one session are not compared
-groups=             # table of each speaker's group, such as age: speakers of one group are compared
 durations=          # table of each segment's nominal duration: segments of one are compared
 
 . local/options.sh

@@ -34,10 +34,18 @@ from steps.audio import SAMPLE_RATE
 from steps.quality import Quality, load_estimator
 from steps.speaker.backends import Backend, PairBackend, load_backend
 from steps.speaker.encoders import Encoder, TooShortError, load_encoder
-from steps.standalone.job import Tick, Versions, plain
-from steps.standalone.people import Excerpt, Scene, clear_of
+from steps.standalone.job import (
+    LoadedSystem,
+    Tick,
+    Versions,
+    key_number,
+    load_system,
+    plain,
+    with_name,
+)
+from steps.standalone.people import Scene, clear_of
 from steps.standalone.protection import protect_samples
-from steps.standalone.stream import Cut, Recording
+from steps.standalone.stream import Excerpt, Recording
 from steps.standalone.times import TimeMap, laid_out
 from steps.synthesis.f0 import VOICED_HZ
 from steps.synthesis.world import extract_f0
@@ -159,7 +167,7 @@ def _by_person(pair: Pair, scene: Scene, held: Identity) -> Iterator[Pair]:
     known = {turn.person for turn in scene.turns} - {""}
     if not known:
         yield replace(pair, person=pair.person or pair.name)
-    first = pair.original.begin if isinstance(pair.original, Cut) else 0
+    first = pair.original.stretches[0][0] if isinstance(pair.original, Excerpt) else 0
     for person in sorted(known - scene.kept):
         name, n = f"{pair.name}: {person}", len(pair.original)
         places = [tuple(round(x * SAMPLE_RATE) - first for x in alone)
@@ -179,8 +187,8 @@ def _by_person(pair: Pair, scene: Scene, held: Identity) -> Iterator[Pair]:
 
 @dataclass(frozen=True)
 class Judges:
-    """All who hear; what is not installed is not among the encoders, or None. system: what the
-    attacker who knows it protects with, at a level and with ends as `make protect` has them."""
+    """All who hear. Encoders that are not installed are left out; others are then None. system: of
+    the attacker who knows it and protects as `make protect` does, with this level and ends."""
 
     encoders: Mapping[str, Encoder]
     recogniser: Recogniser | None
@@ -244,6 +252,42 @@ def load_judges(system: Anonymiser | None, level: str, ends: str) -> tuple[Judge
     if not found.keys() & VOICES:
         raise UserError(missing[VOICES[0]])
     return Judges(found, words, load_estimator(), system, level, ends), missing
+
+
+def load_protection(
+    system: Path, out: Path, key: str | None, made: Mapping[str, Any]
+) -> LoadedSystem | None:
+    """The system that protected OUT, with a key of the attacker's own; None for another program's
+    folder, of which nothing is known of how it was made. UserError for another system, and for one
+    that cannot be attacked."""
+    if not made:
+        return None
+    number = key_number(f"the attacker's own, {key}")  # voices that nobody has in OUT
+    loaded = load_system(system, number, {"time": made["time"]} if "time" in made else {})
+    if loaded.digest != made["system"]:
+        raise UserError(f"{system}: is not what {out} was protected with; give SYSTEM=")
+    if not (loaded.anonymiser.keeps_length or loaded.anonymiser.tells_words):
+        raise UserError(
+            f"{system}: changes how long speech is (rate, pauses, reads), and does not tell when "
+            "what is said; measure it by a recipe (run.sh)"
+        )
+    return loaded
+
+
+def hear(
+    judges: Judges, pairs: Sequence[Pair], held: Identity, watch: Callable[[Any], Iterable[Any]]
+) -> dict[str, Heard]:
+    """Heard pairs by name; held gets why others cannot be heard."""
+    order = sorted(pairs, key=lambda pair: -pair.original.seconds)  # no long one is begun last
+    results, heard = held.jobs.run(judges.hear, [(pair,) for pair in order]), dict[str, Heard]()
+    for _ in watch(pairs):
+        n, result = next(results)
+        pair = order[n]
+        if isinstance(result, UserError):
+            held.left_out[pair.name] = plain(with_name(pair.original.path, result))
+        else:
+            heard[pair.name] = result
+    return heard
 
 
 def _vector(encoder: Encoder, half: Float64) -> Float32:

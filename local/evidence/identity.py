@@ -11,9 +11,10 @@ import numpy as np
 from scipy.signal import correlate, csd, welch
 
 from steps.audio import SAMPLE_RATE
-from steps.standalone.job import Jobs, Tick, find_audio, plain, with_name
-from steps.standalone.stream import Cut, Recording
-from steps.standalone.times import TimeMap
+from steps.standalone import account
+from steps.standalone.job import Jobs, Tick, Versions, find_audio, plain, with_name
+from steps.standalone.stream import Excerpt, Recording
+from steps.standalone.times import TimeMap, table_of
 from utils.arrays import Float32, Float64, Int64
 from utils.cli import UserError
 
@@ -60,7 +61,7 @@ class Place:
         whole = Recording.open(self.path)
         if self.cut is None:
             return whole
-        return Cut(whole.path, whole.audio, whole.alone, begin=self.cut[0], lasts=self.cut[1])
+        return Excerpt.of(whole, [(self.cut[0], sum(self.cut))])
 
 
 def _read(place: Place) -> tuple[Float64, Float64]:
@@ -159,6 +160,26 @@ class Identity:
     times: dict[Path, TimeMap] = field(default_factory=dict)
     unread: dict[Path, str] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, jobs: Jobs, source: Path, out: Path, versions: Versions,
+        watch: Callable[[Sequence[Any]], Iterable[Any]], *, one_end: bool, moves: bool,
+    ) -> "Identity":  # fmt: skip
+        """Compare all files. one_end: all versions have the same ends; moves: they say words in
+        another time."""
+        cuts = account.cuts(out) if one_end else {}  # recordings are compared second by second
+        held = cls(jobs, source, out, watch, cuts={
+            source / path: (round(-SAMPLE_RATE * own[0]), round(SAMPLE_RATE * own[1]))
+            for path in versions.names if (own := cuts.get(plain(path)))
+        })  # fmt: skip
+        for version in versions.names.values() if moves else ():
+            try:
+                held.times[version] = TimeMap.read(table_of(account.beside(out, "times"), version))
+            except UserError as error:
+                held.unread[out / version] = str(error)
+        held.identify(versions.names)
+        return held
 
     def are(self, kind: str) -> list[str]:
         """Names of files with which this is wrong."""

@@ -516,21 +516,18 @@ def fit_isotonic(score: Float64, target: Bool) -> Callable[[Float64], Float64]:
     return lambda at: np.interp(at, x, y)
 
 
-def calibration(
-    target: Bool, score_f0: Float64, score_f1: Float64
-) -> dict[str, int | float | str | None]:
+def calibration(target: Bool, score_f0: Float64, score_f1: Float64) -> dict[str, float | None]:
     """All figures of two runs on one trial list (keys of the JSON: docs/metrics).
 
     target, score_f0, score_f1: (n_trials,), with targets and nontargets.
     """
     y = target.astype(np.float64)
-    report: dict[str, int | float | str | None] = {**intervals.count_labels(target)}
+    report: dict[str, float | None] = {**intervals.count_labels(target)}
     for run, score in (("f0", score_f0), ("f1", score_f1)):
         t, n = detection.rank(score, target).counts()
-        plain, worst = detection.pav(t, n), detection.l_w(detection.pav(t, n, laplace=True))
+        plain = detection.pav(t, n)
         report[f"d_ece_{run}"] = detection.d_ece(plain.llr, plain.t, plain.n)
-        report[f"cllr_min_{run}"] = detection.cllr(plain.llr, plain.t, plain.n)
-        report[f"l_w_{run}"], report[f"tag_{run}"] = worst, detection.tag(worst)
+        report[f"l_w_{run}"] = detection.l_w(detection.pav(t, n, laplace=True))
     linear, same = fit_linear(score_f0, target), np.array_equal(score_f0, score_f1)
     isotonic = fit_isotonic(score_f0, target)
     mapped = {"linear": linear(score_f1), "isotonic": isotonic(score_f1), "uncalibrated": score_f1}

@@ -64,8 +64,8 @@ def as_protected(name: str, system: str) -> str:
 
 
 def recognise_words(asked: Asked) -> str:
-    """Word of --asr by which channels have words recognised: a network's, or moonshine where it is
-    installed; empty: there is none."""
+    """Word of --asr for the recogniser that writes down words for channels: the first network, or
+    moonshine where it is installed; empty without any."""
     words = [word for word in asked.words("asr") if find_recogniser(word)[0].network]
     there = [DEFAULT] if find_spec(RECOGNISERS[DEFAULT].package) else []
     return next(iter((*words, *there)), "")

@@ -129,7 +129,7 @@ class Nist:
         options = ["--same-gender", asked["same_gender"]]
         for name in dict.fromkeys((recipe.train, recipe.pool)):
             options += ["--training", f"data/{name}"]
-        for name in ("sessions", "groups", "durations"):
+        for name in ("sessions", "durations"):
             options += [f"--{name}", asked[name]] if asked[name] else []
         trials = f"{self.out}/trials"
         also = [f"{trials}/{one}" for one in ("trial1", "trial2", "cross")]

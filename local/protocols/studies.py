@@ -73,15 +73,14 @@ def make_segment_lists(
     utt2spk: Mapping[str, str],
     genders: Mapping[str, str] | None = None,
     sessions: Mapping[str, str] | None = None,
-    groups: Mapping[str, str] | None = None,
     durations: Mapping[str, str] | None = None,
 ) -> dict[str, Trials]:
     """Make the trial sets trial1, trial2 and cross of all segments in utt2spk.
 
     genders: by speaker; only speakers of one gender are compared; None: all. sessions: by segment;
-    segments of one session are not compared. groups: by speaker (such as age), beside the genders;
-    durations: by segment, nominal; only equals are compared. UserError for a segment or speaker
-    that a table lacks, and for a set without targets or without nontargets.
+    segments of one session are not compared. durations: by segment, nominal; only equals are
+    compared. UserError for a segment or speaker that a table lacks, and for a set without targets
+    or without nontargets.
     """
     ids = sort_ids(utt2spk)
     who = [utt2spk[utt] for utt in ids]
@@ -89,7 +88,6 @@ def make_segment_lists(
     for what, table, keys, alike in (
         ("gender", genders, who, True),
         ("session", sessions, ids, False),
-        ("group", groups, who, True),
         ("nominal duration", durations, ids, True),
     ):
         if missing := [key for key in keys if table is not None and key not in table]:

@@ -385,10 +385,10 @@ def attacks(
 
 
 def settings_of_systems(speech: Sequence[Sequence[str]]) -> tuple[dict[str, Json], list[Missing]]:
-    """conf.json of each system's protected sets: what the anonymiser was told; and what is missing.
+    """conf.json (the anonymiser's settings) of each system's protected sets; and what is missing.
 
     speech: system, original data directory, protected data directory. "remarks" are the lines of
-    all its sets' notes.txt: what could not be had as it was asked for.
+    all its sets' notes.txt, which say what was not done as asked.
     """
     found: dict[str, Json] = {}
     remarks: dict[str, set[str]] = {}

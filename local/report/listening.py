@@ -149,7 +149,7 @@ def read_answers(path: Path, key: Mapping[str, Any]) -> tuple[str, list[Any]]:
     found = read_json_object(path, "save the answers from the page again")
     if found.get("test") != key["test"]:
         raise UserError(
-            f"{path}: answers test {found.get('test')}, and the key is of {key['test']}"
+            f"{path}: answers test {found.get('test')}, but the key is for {key['test']}"
         )
     answers, asked = found.get("answers"), key["questions"]
     if not isinstance(answers, list) or len(answers) != len(asked):

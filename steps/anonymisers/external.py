@@ -158,8 +158,8 @@ class External(Anonymiser):
 
     @classmethod
     def describe(cls, settings: Any, path: StrPath) -> Description:
-        """Needs: its folder, or one that a command fills for each set and draw. That a training set
-        is protected at level utt is the user's word."""
+        """Needs of the system: its folder, or one that a command fills for each set and draw. It
+        takes the user's word that a training set is protected at level utt."""
         return Description("utt", (f"external:{getattr(settings, 'folder', '')}",), ("utt",))
 
     def settings(self) -> dict[str, object]:
