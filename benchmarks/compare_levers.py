@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What each change of models/bn2 and models/place gives by itself: who is found, and which words.
+"""How much each change of models/bn2 and models/place gives: who is found, and which words.
 
 EGS is egs/speechocean after `./prepare.sh`; people are drawn from its data/train, whom no table of
 the recipe attacks. WORDS is a folder of LibriSpeech's layout (dev-clean) with native readers.

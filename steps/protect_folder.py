@@ -27,12 +27,14 @@ import os
 import shlex
 import sys
 from collections import deque
-from collections.abc import Iterable, Mapping
-from contextlib import nullcontext
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any, Literal
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from steps import options
 from steps.standalone.shards import Shard, launch, part_name, parts_of, shared
@@ -47,6 +49,9 @@ from utils.cli import (
 from utils.commands import program, words_again
 from utils.launching import tell_stopped
 from utils.tables import write_file
+
+if TYPE_CHECKING:
+    from steps.standalone.protection import Made
 
 
 def _check_folders(source: Path, out: Path, key: Path | None) -> None:
@@ -119,6 +124,10 @@ class _Bar:
         deque(islice(self._bar, int(self._seconds) - int(before)), 0)
 
 
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
 _MOST = 20  # lines on files; the account has all
 
 
@@ -127,349 +136,496 @@ def _tell(lines: Iterable[str]) -> None:
     lines = list(lines)
     more = [f"{len(lines) - _MOST} more; the account names them"] * (len(lines) > _MOST)
     for line in [*lines[:_MOST], *more]:
-        print(f"protect_folder.py: {line}", file=sys.stderr)
+        _say(f"protect_folder.py: {line}")
 
 
-@program
-def main(
-    source: Annotated[Path, "The folder, or the file, that is read", "IN"],
-    out: Annotated[Path | None, "The folder, or the file, that is written", "[OUT]"] = None, *,
-    system: options.SafeSystem = options.SAFE_SYSTEM,
-    per: options.Per = "file",
-    speakers: options.SpeakerTable = None,
-    key: options.KeyText = None, key_file: options.KeyFile = None,
-    write_key: Annotated[
-        Path | None, "The file that the drawn key is written to, outside of OUT; with it a run "
-        "can be repeated", "FILE",
-    ] = None,
-    channels: Annotated[
-        Literal["mix", "each"], "What becomes of several channels: one mix, or "
-        "each protected alone, with its own voice",
-    ] = "mix",
-    level: Annotated[
-        Literal["one", "source"], "The level of the output: the system's one for all files, "
-        "or each source's, which can tell who speaks",
-    ] = "one",
-    time: Annotated[
-        Literal["keep", "map"] | None, "When words that are read anew are said: where they were; "
-        "or as long as words usually last, their times in OUT.times; left out: as SYSTEM has it. "
-        "Others keep time",
-    ] = None,
-    ends: Annotated[
-        Literal["one", "keep"] | None, "Silence before and after the speech of a recording: one "
-        "length for all, or as it was, which can tell who speaks; left out: as SYSTEM has it"
-    ] = None,
-    rename: Annotated[
-        bool, "Whether files get drawn names and no folders; which was whose is written beside "
-        "OUT, to OUT.names.tsv, for you alone to read"
-    ] = False,
-    turns: Annotated[
-        str | None, "Who speaks when, so that each person gets one voice: a folder of RTTM, "
-        "TextGrid, .eaf, .vtt, .srt, .cha or tables `begin end person` with the names of the "
-        "recordings; `beside`: they lie in IN; `auto`: it is found", "FOLDER|beside|auto",
-    ] = None,
-    people: Annotated[int | None, "The number of people in each recording, for --turns auto", "N",
-                      positive] = None,
-    turns_only: Annotated[
-        bool, "Whether to end when --turns auto has written what it found beside OUT"
-    ] = False,
-    protect: Annotated[
-        str | None, "The people who are protected, by the labels of given turns; all others stay "
-        "as they are", "A,B",
-    ] = None,
-    keep: Annotated[str | None, "The people who stay as they are, all others not", "A,B"] = None,
-    redact: Annotated[
-        str | None, "What must not be heard: a folder of tables `begin end [kind]`, or of files "
-        "with a tier `redact` or <name>...</name> in subtitles; or `beside`", "FOLDER|beside",
-    ] = None,
-    redact_by: Annotated[
-        Literal["tone", "silence"] | None, "What is heard instead; left out: a tone"
-    ] = None,
-    texts: Annotated[
-        bool, "Whether subtitles and transcripts of IN are copied, with P1, P2 ... for names"
-    ] = False,
-    nj: options.Cores = None,
-    launcher: Annotated[
-        str | None, "The launcher that runs --nj shards as its jobs, such as utils/slurm.py with "
-        "its options; left out: this machine alone", "COMMAND",
-    ] = None,
-    shard: Annotated[
-        Shard | None, "The shard that is protected here: another run protects each other one of N, "
-        "at any time and on any machine; then one without --shard ends what they began", "K/N",
-        Shard.parse,
-    ] = None,
-) -> None:  # fmt: skip
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # parallelism is by processes
-    # Arrays of 1 MB go back to the system when they are freed: the C library would keep them in
-    # pieces, a tenth of a gigabyte in all.
-    tell_allocator({MMAP_THRESHOLD: 2**20})
-    from steps.standalone import account, job, protection, scenes
-    from steps.standalone.people import in_words
-    from steps.standalone.times import TimeMap
-
-    if sum(option is not None for option in (key, key_file, write_key)) > 1:
+def _check(given: Any) -> None:
+    """UserError for options that are not for one another; names OUT where it is left out."""
+    if sum(option is not None for option in (given.key, given.key_file, given.write_key)) > 1:
         raise UserError("--key, --key-file and --write-key: give one of them")
-    if shard or launcher:
-        _check_sharing(key, key_file, write_key, rename)
-    if one := source.name if source.is_file() else "":
-        out = _name_one(source, out)
-    elif out is None:
+    source, apart = given.source, given.shard or given.launcher
+    if apart:
+        _check_sharing(given.key, given.key_file, given.write_key, given.rename)
+    given.one = source.name if source.is_file() else ""
+    if given.one:
+        given.out = _name_one(source, given.out)
+    elif given.out is None:
         what = "is a folder; name the one that is written, OUT" if source.is_dir() else "is missing"
         raise UserError(f"{source}: {what}")
     else:
-        _check_folders(source, out, write_key or key_file)
-    if one and texts and out.resolve().with_suffix("") == source.resolve().with_suffix(""):
-        raise UserError(f"{out}: its texts would take the place of the recording's; rename OUT")
-    if one and (rename or shard or launcher):
-        raise UserError("--rename, --shard and --launcher are for folders, and IN is a file")
-    if speakers and per != "speaker":
-        raise UserError("--speakers is for --per speaker")
-    kept, only = scenes.labels_of(keep), scenes.labels_of(protect)
-    asked = scenes.Wishes(
-        turns, redact, kept, only, redact_by or "tone", people, channels == "each", texts
-    )
-    if turns_only and (turns != scenes.AUTO or launcher):
-        raise UserError("--turns-only: is for --turns auto, on this machine")
-    if turns == scenes.AUTO and per != "file":
-        raise UserError(
-            f"--per {per}: turns that are found name people of one recording; find them "
-            "(--turns-only), name the people, and give them back (--turns FOLDER)"
+        _check_folders(source, given.out, given.write_key or given.key_file)
+    auto = given.turns == "auto"
+    for holds, what in (
+        (given.one and given.texts and given.out.resolve().with_suffix("")
+         == source.resolve().with_suffix(""),
+         f"{given.out}: its texts would take the place of the recording's; rename OUT"),
+        (given.one and (given.rename or apart),
+         "--rename, --shard and --launcher are for folders, and IN is a file"),
+        (given.speakers and given.per != "speaker", "--speakers is for --per speaker"),
+        (given.turns_only and (not auto or given.launcher),
+         "--turns-only: is for --turns auto, on this machine"),
+        (auto and given.per != "file",
+         f"--per {given.per}: turns that are found name people of one recording; find them "
+         "(--turns-only), name the people, and give them back (--turns FOLDER)"),
+        (given.turns and given.speakers,
+         "--speakers: with --turns the turns say who speaks; leave it out"),
+    ):  # fmt: skip
+        if holds:
+            raise UserError(what)
+
+
+class _Run(SimpleNamespace):
+    """A run of the program: its options, and all that it learns, in that order."""
+
+    def begin(self) -> None:
+        """Find the recordings, and read what is said of them."""
+        from steps.standalone import account, job, scenes
+
+        self.began, one, out = account.now(), self.one, self.out
+        self.base = self.source.parent if one else self.source
+        self.folder = out.parent if one else out
+        self.audio, self.others = ([Path(one)], []) if one else job.find_audio(self.source, out)
+        kept, only = scenes.labels_of(self.keep), scenes.labels_of(self.protect)
+        self.asked = scenes.Wishes(
+            self.turns, self.redact, kept, only, self.redact_by or "tone", self.people,
+            self.channels == "each", self.texts, account.beside(out, "turns"),
+        )  # fmt: skip
+        self.every = self.audio
+        self.read_turns()
+        self.same = bool(self.turns) and self.per == "speaker"  # a label is a person everywhere
+        known = job.read_speakers(self.speakers, self.base) if self.speakers else None
+        self.whole_groups = (
+            {"": self.audio} if self.same else job.group_files(self.audio, self.per, known)
         )
-    if turns and speakers:
-        raise UserError("--speakers: with --turns the turns say who speaks; leave it out")
-    began = account.now()
-    whole, source = source, source.parent if one else source
-    audio, others = ([Path(one)], []) if one else job.find_audio(source, out)
-    said = asked.read(source, audio, alone=bool(one))
-    same, every = bool(turns) and per == "speaker", audio  # a label is one person everywhere
-    known = job.read_speakers(speakers, source) if speakers else None
-    whole_groups = groups = {"": audio} if same else job.group_files(audio, per, known)
-    if shard:
-        groups = shard.own(groups)
-        audio = sorted(path for group in groups.values() for path in group)
-    if turns == scenes.AUTO and not launcher:
-        place = account.beside(out, "turns")
-        finder = job.Jobs(min(nj or len(os.sched_getaffinity(0)), len(audio)))
-        todo_here = {path: said[path] for path in audio}
-        for path, scene in scenes.find_turns(asked, finder, source, todo_here, place):
-            said[path] = scene
-            clearly = "" if scene.sure is None else f"; {scene.sure:.0%} of it is clearly of one"
-            what = scene.fault or f"{in_words([scene.told])}{clearly}"
-            print(f"{job.plain(source / path)}: {what}", file=sys.stderr)
-        print(f"{job.plain(place)}: who speaks when, as it was heard; correct it, and give it "
-              f"back: --turns {job.plain(place)} (make: TURNS=)", file=sys.stderr)  # fmt: skip
-        if turns_only:
-            return
-    used, fresh = job.choose_key(key, key_file)
-    loaded = job.load_system(system, job.key_number(used), {"time": time} if time else {})
-    if channels == "each" and loaded.anonymiser.tells_words:
-        if time:
+        self.groups = self.shard.own(self.whole_groups) if self.shard else self.whole_groups
+        self.audio = sorted(path for group in self.groups.values() for path in group)
+        self.told = dict[Path, dict[str, Any]]()
+        self.warnings, self.voices = dict[Path, list[str]](), set[str]()
+
+    def read_turns(self) -> None:
+        """Read what files say of the recordings."""
+        self.said = self.asked.read(self.base, self.every, alone=bool(self.one))
+
+    def find_turns(self) -> None:
+        """Find who speaks when in recordings of which no file says it."""
+        from steps.standalone import job, scenes
+        from steps.standalone.people import in_words
+
+        jobs = job.Jobs(min(self.nj or len(os.sched_getaffinity(0)), len(self.audio)))
+        own = {path: self.said[path] for path in self.audio}
+        found, place = dict[Path, Any](), job.plain(str(self.asked.place))
+        for path, scene in scenes.find_turns(self.asked, jobs, self.base, own):
+            found[path] = scene
+            clearly = f"{scene.sure or 0:.0%} of it is clearly of one"
+            what = scene.fault or f"{in_words([scene.told])}; {clearly}"
+            _say(f"{job.plain(self.base / path)}: {what}")
+        self.read_turns()
+        for path, scene in found.items():
+            fault = scene.fault or self.said[path].fault
+            self.said[path] = replace(self.said[path], sure=scene.sure, fault=fault)
+        there = len(own) - len(found)
+        _say(f"{place}: who speaks when, as it was heard; {there} of {len(own)} recordings had "
+              "turns there, which stay (remove them, and they are found anew); correct them, and "
+              f"give them back: --turns {place} (make: TURNS=)")  # fmt: skip
+
+    def load(self) -> None:
+        """Load the system, with the key, and choose the voices."""
+        from steps.standalone import job, scenes
+
+        self.used, self.fresh = job.choose_key(self.key, self.key_file)
+        self.key_digest, number = job.fingerprint(self.used), job.key_number(self.used)
+        time: str | None = self.time
+        self.loaded = job.load_system(self.system, number, {"time": time} if time else {})
+        if self.channels == "each" and self.loaded.anonymiser.tells_words:
+            if time:
+                raise UserError(
+                    "--time map: each channel would have a time of its own, and answers would "
+                    "precede their questions; take --time keep, or --channels mix"
+                )
+            time = "keep"
+            _say("protect_folder.py: --channels each: words stay where they were (--time keep), "
+                  "as the channels of a recording must fit together")  # fmt: skip
+            self.loaded = job.load_system(self.system, number, {"time": time})
+        anonymiser = self.loaded.anonymiser
+        self.kept_ends, self.keeps = self.ends or anonymiser.ends, anonymiser.keeps_length
+        self.settings: dict[str, object] = {
+            "system": self.loaded.digest, "per": self.per, "channels": self.channels,
+            "level": self.level, **({"time": time} if time else {}),
+            **({"ends": self.kept_ends} if self.kept_ends != "keep" else {}),
+            **({"names": "drawn"} if self.rename else {}),
+            **self.asked.settings(self.said, self.per),
+        }  # fmt: skip
+        self.said = scenes.with_voices(self.said, self.whole_groups, anonymiser)
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Lock OUT, and open its journal; names are drawn where that was asked for."""
+        from steps.standalone import account, job
+
+        shard, table = self.shard, account.beside(self.out, job.TABLE)
+        if (
+            self.rename
+            and self.fresh
+            and table.is_file()
+            and not (self.out / job.JOURNAL).is_file()
+        ):
             raise UserError(
-                "--time map: each channel would have a time of its own, and answers would precede "
-                "their questions; take --time keep, or --channels mix"
+                f"{table}: is of another {self.out}, whose names would come again; move it away"
             )
-        time = "keep"
-        print("protect_folder.py: --channels each: words stay where they were (--time keep), as "
-              "the channels of a recording must fit together", file=sys.stderr)  # fmt: skip
-        loaded = job.load_system(system, job.key_number(used), {"time": time})
-    ending, keeps = ends or loaded.anonymiser.ends, loaded.anonymiser.keeps_length
-    settings: dict[str, object] = {"system": loaded.digest, "per": per, "channels": channels}
-    settings |= {"level": level, **({"time": time} if time else {})}
-    settings |= {"ends": ending} if ending != "keep" else {}
-    settings |= {"names": "drawn"} if rename else {}
-    settings |= asked.settings(said, per)
-    said = scenes.with_voices(said, whole_groups, loaded.anonymiser)
-    if not rename and not shard and (like := job.like_people(audio)):
-        print(
-            f"protect_folder.py: {len(like)} of {len(audio)} names look like those of people (two "
-            "words with a capital letter in a row, or a day). Protection keeps names of files and "
-            "folders; --rename (make: RENAME=true) draws others. Names that are written otherwise "
-            "are not noticed", file=sys.stderr,
+        with (
+            TemporaryDirectory() if self.one else nullcontext(self.out) as noted,
+            job.alone_in(Path(noted), shard) as self.held,
+        ):
+            key = None if self.fresh else self.used
+            self.journal = job.Journal(Path(noted), self.settings, key, shard)
+            if not shard:
+                self.journal.take_parts()
+            if self.write_key:
+                _write_key(self.write_key, self.used)
+            begun, names = self.fresh and bool(self.journal.done), [job.SALT, *self.audio]
+            self.drawn = dict[Path, Path]()
+            if self.rename and shard:
+                self.drawn = {path: job.draw_name(self.used, path) for path in names}
+            elif self.rename:
+                self.drawn = job.draw_names(self.used, names, table, fresh=self.fresh, begun=begun)
+            self.journal.salt = str(self.drawn.pop(job.SALT, ""))
+            self.drawn |= {Path(self.one): Path(self.out.name)} if self.one else {}
+            yield
+
+    def plan(self) -> None:
+        """Look at what is done, and tell what is not."""
+        from steps.standalone import account, job, protection, scenes
+
+        anonymiser = self.loaded.anonymiser
+        self.times = account.beside(self.out, "times") if anonymiser.tells_words else None
+        self.work = protection.Work(
+            self.base, self.folder, anonymiser, self.channels, self.level, self.drawn,
+            self.kept_ends, self.times, self.journal.salt, self.loaded.pitch, self.said,
         )  # fmt: skip
-        _tell(f"a name like that of a person: {job.plain(path)}" for path in like)
-    table = account.beside(out, job.TABLE)
-    if rename and fresh and table.is_file() and not (out / job.JOURNAL).is_file():
-        raise UserError(f"{table}: is of another {out}, whose names would come again; move it away")
-    folder = out.parent if one else out
-    with (
-        TemporaryDirectory() if one else nullcontext(out) as noted,
-        job.alone_in(Path(noted), shard) as held,
-    ):
-        journal = job.Journal(Path(noted), settings, None if fresh else used, shard)
-        if not shard:
-            journal.take_parts()
-        if write_key:
-            _write_key(write_key, used)
-        begun = fresh and bool(journal.done)
-        given = [job.SALT, *audio]
-        drawn = dict[Path, Path]()
-        if rename and shard:
-            drawn = {path: job.draw_name(used, path) for path in given}
-        elif rename:
-            drawn = job.draw_names(used, given, table, fresh=fresh, begun=begun)
-        journal.salt = str(drawn.pop(job.SALT, ""))
-        times = account.beside(out, "times") if loaded.anonymiser.tells_words else None
-        drawn |= {Path(one): Path(out.name)} if one else {}
-        work = protection.Work(
-            source, folder, loaded.anonymiser, channels, level, drawn, ending, times, journal.salt,
-            loaded.pitch, said,
-        )  # fmt: skip
-        timed = keeps or loaded.anonymiser.tells_words  # else nobody knows when what is said
-        copied = scenes.Texts.read(source, every, said, same) if texts and timed else None
-        lost = copied.lost if copied else scenes.left_out(source, audio)
-        marks = {
-            path: scenes.digest_of(scene, journal.salt, copied.files[path] if copied else (),
-                                   found=turns == scenes.AUTO)
-            for path, scene in said.items()
+        # Else nobody knows when what is said.
+        self.timed = self.keeps or anonymiser.tells_words
+        self.copies = scenes.Texts.read(
+            self.base, self.every, self.said, shared=self.same, wanted=self.texts and self.timed
+        )
+        for path in (
+            () if self.launcher else progress("protect, what is done", unit="files")(self.audio)
+        ):
+            name = self.drawn.get(path, path)
+            found = self.journal.has(name, self.base / path, self.work.target(path))
+            if found and self.listed(path) and all(x.is_file() for x in self.work.tables(path)):
+                self.note(path, *found, self.journal.told(name))
+        ready = (
+            [path for path in self.audio if self.listed(path)] if self.launcher else [*self.told]
+        )
+        self.tell(ended=None)  # what stays of a run that is killed
+        self.todo = list(job.unfinished(self.groups, ready, fresh=self.fresh))
+        self.files = [path for _, group in self.todo for path in group]
+        n, left = len(self.audio), len(self.files)
+        _say(f"{self.source}: {n} audio files, {n - left} done before; "
+              f"{len(self.others)} other files are left out")  # fmt: skip
+        _tell(f"{job.plain(made)}: is no longer what was written there; it is made anew"
+              for made in self.journal.replaced)  # fmt: skip
+
+    def mark(self, path: Path) -> str:
+        """Mark of what is said of a recording, by which other turns are noticed."""
+        from steps.standalone import scenes
+
+        texts = self.copies.copied(path)
+        return scenes.digest_of(self.said[path], self.journal.salt, texts)
+
+    def listed(self, path: Path) -> bool:
+        """Whether a file is done, with what is said of it."""
+        name = self.drawn.get(path, path)
+        done = name.as_posix() in self.journal.done
+        return done and self.journal.told(name).get("said", "") == self.mark(path)
+
+    def note(self, path: Path, digest: str, made: str, row: Mapping[str, object]) -> None:
+        """Take a file that is done into the account; with drawn names nothing tells which became
+        which."""
+        self.told[path] = {"status": "done", **row, "source_sha256": digest}
+        self.told[path] |= {} if self.rename else {"sha256": made}
+
+    def tell(self, **run: object) -> Path:
+        """Write the account; returns its page."""
+        from steps.standalone import account, job
+
+        keeping = "drawn, and written to a file" if self.write_key else "drawn, and forgotten"
+        words = ["steps/protect_folder.py", *words_again(key="..." if self.key else None)]
+        taken = {file for path in self.audio for file in self.copies.copied(path)}
+        about: dict[str, Any] = {
+            "source": job.plain(self.source.resolve()), "per": self.per,
+            "channels": self.channels, "level": self.level, "ends": self.kept_ends,
+            "keeps_time": self.keeps,
+            "system": {"path": job.plain(self.system), "digest": self.loaded.digest},
+            "renamed": self.rename,
+            "left_out": [job.plain(x) for x in self.others if self.base / x not in taken],
+            "times": job.plain(self.times) if self.times else None, **self.asked.told,
+            **({"sha256": self.journal.made} if self.rename else {}),
         }  # fmt: skip
-        told = dict[Path, dict[str, Any]]()
-
-        def note(path: Path, digest: str, made: str, row: Mapping[str, object]) -> None:
-            # With drawn names nothing tells which file became which.
-            told[path] = {"status": "done", **row, "source_sha256": digest}
-            told[path] |= {} if rename else {"sha256": made}
-
-        def listed(path: Path) -> bool:
-            name = drawn.get(path, path)
-            done = name.as_posix() in journal.done
-            return done and journal.told(name).get("said", "") == marks[path]
-
-        for path in () if launcher else progress("protect, what is done", unit="files")(audio):
-            name = drawn.get(path, path)
-            found = journal.has(name, source / path, work.target(path))
-            if found and listed(path) and all(own.is_file() for own in work.tables(path)):
-                note(path, *found, journal.told(name))
-        ready = [path for path in audio if listed(path)] if launcher else [*told]
-        taken = {file for own in copied.files.values() for file in own} if copied else set()
-        taken -= lost.keys()
-        keeping = "drawn, and written to a file" if write_key else "drawn, and forgotten"
-        which = {"key": keeping if fresh else "given", "key_digest": job.fingerprint(used)}
-        words = ["steps/protect_folder.py", *words_again(key="..." if key else None)]
-        which |= {"command": job.plain(shlex.join(words)), "began": began}
-        about = {
-            "source": job.plain(whole.resolve()), "per": per, "channels": channels,
-            "level": level, "ends": ending, "keeps_time": keeps,
-            "system": {"path": job.plain(system), "digest": loaded.digest},
-            "renamed": rename,
-            "left_out": [job.plain(path) for path in others if source / path not in taken],
-            "times": job.plain(times) if times else None, **asked.told,
+        which = {
+            "key": keeping if self.fresh else "given", "key_digest": self.key_digest,
+            "command": job.plain(shlex.join(words)), "began": self.began, **run,
         }  # fmt: skip
+        files = {job.plain(path): self.told[path] for path in sorted(self.told)}
+        return account.write_account(self.out, which, about, files, self.loaded.limits, self.shard)
 
-        def tell(**run: object) -> Path:
-            files = {job.plain(path): told[path] for path in sorted(told)}
-            made = {"sha256": journal.made} if rename else {}
-            return account.write_account(
-                out, which | run, about | made, files, loaded.limits, shard
-            )
+    def make(self) -> dict[Path, str]:
+        """Make the files, here or by a launcher's jobs; returns why some could not be made."""
+        from steps.standalone import job, protection
 
-        tell(ended=None)  # what stays of a run that is killed
-        todo = list(job.unfinished(groups, ready, fresh=fresh))
-        files = [path for _, group in todo for path in group]
-        print(f"{whole}: {len(audio)} audio files, {len(audio) - len(files)} done before; "
-              f"{len(others)} other files are left out", file=sys.stderr)  # fmt: skip
-        for made in journal.replaced:
-            print(f"protect_folder.py: {job.plain(made)}: is no longer what was written there; it "
-                  "is made anew", file=sys.stderr)  # fmt: skip
-        nj = min(nj or len(os.sched_getaffinity(0)), len(files) or 1)
-        jobs = job.Jobs(min(nj, len(os.sched_getaffinity(0))) if launcher else nj)
-        whole_files = [source / path for path in files]
-        seconds, lasts = protection.foretell(jobs, whole_files, nj, loaded.rate)
-        print(f"{whole}: {lasts}", file=sys.stderr)
-        if launcher:
-            again = words_again(nj=1, launcher=None, system=system.resolve())
-            with shared(held):
-                program_words = [str(Path(__file__).resolve()), *again]
-                logs = account.beside(out, "log")
-                stopped = launch(shlex.split(launcher), nj, logs, program_words)
-            if stopped:
-                left = "its shards were stopped too; the same command goes on"
-                sys.exit(tell_stopped("protect_folder.py", stopped, left))
-            if not parts_of(journal.path):
-                raise UserError(f"{launcher}: none of its jobs began (see above, and {logs})")
-            journal.take_parts()
-        else:
-            journal.begin(drawn.get(path, path) for path in files)
+        files = self.files
+        cores = len(os.sched_getaffinity(0))
+        nj = min(self.nj or cores, len(files) or 1)
+        jobs = job.Jobs(min(nj, cores) if self.launcher else nj)
+        whole_files = [self.base / path for path in files]
+        seconds, lasts = protection.foretell(jobs, whole_files, nj, self.loaded.rate)
+        _say(f"{self.source}: {lasts}")
+        if self.launcher:
+            return self.launch(nj)
+        self.journal.begin(self.drawn.get(path, path) for path in files)
         bar = _Bar(seconds, len(files))
         jobs.tick = bar.add
 
         def done(path: Path, made: protection.Made) -> None:
             bar.files += 1
-            found = {"warnings": made.remarks, **made.told}
-            row = found if keeps and ending == "keep" else {"warnings": made.remarks}
-            row |= {"said": marks[path]} if marks[path] else {}
-            if copied:
-                later = made.told.get("seconds_later", 0.0)
-                at = next((TimeMap.read(own) for own in work.tables(path)), lambda x: x + later)
-                copied.copy(path, work.target(path), said[path], at)
-            # In OUT, where other lengths are hidden.
-            journal.add(drawn.get(path, path), made.mark, made.made, row)
-            note(path, made.source, made.made, found)
-            warnings[path] = made.remarks
+            self.add(path, made)
 
-        warnings = dict[Path, list[str]]()
-        if launcher:
-            reasons = account.reasons_of_shards(out)
-            missed = f"was not made; {logs} may say why, and the same command tries again"
-            failed = {
-                path: reasons.get(job.plain(path), f"{source / path}: {missed}")
-                for path in audio if not listed(path)
-            }  # fmt: skip
+        failed = protection.protect_all(jobs, self.work, self.todo, self.groups, done)
+        jobs.tick(seconds)
+        return failed
+
+    def launch(self, nj: int) -> dict[Path, str]:
+        """Have a launcher's jobs make the files; returns why some were not made."""
+        from steps.standalone import account, job
+
+        words = [str(Path(__file__).resolve())]
+        words += words_again(nj=1, launcher=None, system=self.system.resolve())
+        logs = account.beside(self.out, "log")
+        with shared(self.held):
+            stopped = launch(shlex.split(self.launcher), nj, logs, words)
+        if stopped:
+            left = "its shards were stopped too; the same command goes on"
+            sys.exit(tell_stopped("protect_folder.py", stopped, left))
+        if not parts_of(self.journal.path):
+            raise UserError(f"{self.launcher}: none of its jobs began (see above, and {logs})")
+        self.journal.take_parts()
+        self.read_turns()  # which the shards may have found
+        reasons = account.reasons_of_shards(self.out)
+        missed = f"was not made; {logs} may say why, and the same command tries again"
+        return {
+            path: reasons.get(job.plain(path), f"{self.base / path}: {missed}")
+            for path in self.audio if not self.listed(path)
+        }  # fmt: skip
+
+    def add(self, path: Path, made: "Made") -> None:
+        """Note a file that was made, and copy its texts."""
+        from steps.standalone.times import TimeMap
+
+        found = {"warnings": made.remarks, **made.told}
+        row = found if self.keeps and self.kept_ends == "keep" else {"warnings": made.remarks}
+        row |= {"said": mark} if (mark := self.mark(path)) else {}
+        later = made.told.get("seconds_later", 0.0)
+        at = next((TimeMap.read(own) for own in self.work.tables(path)), lambda x: x + later)
+        self.copies.copy(path, self.work.target(path), self.said[path], at)
+        # In OUT, where other lengths are hidden.
+        self.journal.add(self.drawn.get(path, path), made.mark, made.made, row)
+        self.note(path, made.source, made.made, found)
+        self.warnings[path] = made.remarks
+        self.voices |= made.voices
+
+    def finish(self, failed: Mapping[Path, str]) -> None:
+        """Tell what was done, and of what not; LossError where files failed."""
+        from steps.standalone import account, job
+        from steps.standalone.people import in_words
+
+        told, shown = self.told, job.plain(self.out)
+        self.remark()
+        not_made = account.beside(self.out, part_name("failed.txt", self.shard))
+        for old in (not_made, *parts_of(not_made)):
+            old.unlink(missing_ok=True)
+        for path in failed:
+            self.copies.remove(path, self.work.target(path))
+            told[path] = {"status": "failed", "reason": job.plain(failed[path])}
+        n_made = len({*self.files} - {*failed})
+        page = self.tell(protected=n_made, failed=len(failed))
+        if self.launcher:  # whose shards wrote the account
+            every = account.read(self.out)["files"]
+            told = {path: every[name] for path in self.audio if (name := job.plain(path)) in every}
+        rows = [row for row in told.values() if row["status"] == "done"]
+        if self.turns:
+            print(f"{job.plain(self.base)}: {in_words(rows, self.per != 'file')}")
+        if self.redact:
+            removed = sum("removed" in row for row in rows)
+            print(f"{removed} of {len(rows)} recordings had spans that were removed")
+        if failed:
+            lines = [job.plain(reason) for reason in failed.values()]
+            _tell(lines)
+            write_file(not_made, "\n".join(lines) + "\n")
+        voices = "" if self.launcher else f"; {len(self.voices)} pseudo-speakers"
+        print(f"{shown}: {n_made} files protected now, {len(failed)} failed{voices}")
+        apart = f"keep it apart from {shown}"
+        if self.rename and not self.shard:
+            table = account.beside(self.out, job.TABLE)
+            print(f"{job.plain(table)}: which file is which; {apart}, or remove it")
+        if self.times and not self.shard:
+            print(f"{job.plain(self.times)}: when each word was said, and is now; {apart}")
+        if self.shard:
+            print(f"{shown}: this was shard {self.shard}; one run without --shard ends all")
         else:
-            failed = protection.protect_all(jobs, work, todo, groups, done)
-            jobs.tick(seconds)
-    remarks = [(path, remark) for path in sorted(warnings) for remark in warnings[path]]
-    quiet, some = (protection.TAGGED, protection.BECAME), protection.UNREAD.format("some")
-    for n, (path, remark) in enumerate(remarks):
-        if remark == some:  # the account has the seconds
-            remarks[n] = path, protection.UNREAD.format(f"{told[path]['seconds_unread']:.1f} s")
-    _tell(f"{job.plain(source / p)}: {what}" for p, what in remarks if not what.startswith(quiet))
-    _tell(map(job.plain, filter(None, lost.values())))
-    if turns and not launcher:
-        print(f"{job.plain(source)}: {in_words(told.values(), per != 'file')}")
-    if redact:
-        n = sum("removed" in row for row in told.values())
-        print(f"{n} of {len(told)} recordings had spans that were removed")
-    if names := [job.plain(file.relative_to(source)) for file in sorted(lost)]:
-        shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if names[3:] else "")
-        print(f"protect_folder.py: {len(names)} subtitles and transcripts are left out: {shown}; "
-              "--texts (make: TEXTS=true) copies what it can read", file=sys.stderr)  # fmt: skip
-    not_made = account.beside(out, part_name("failed.txt", shard))
-    for old in (not_made, *parts_of(not_made)):
-        old.unlink(missing_ok=True)
-    for path in failed:
-        if copied:
-            copied.remove(path, work.target(path))
-        told[path] = {"status": "failed", "reason": job.plain(failed[path])}
-    n_made = len({*files} - {*failed})
-    page = tell(protected=n_made, failed=len(failed))
-    if failed:
-        lines = [job.plain(reason) for reason in failed.values()]
+            limits = self.loaded.limits
+            first, second, *_ = [limits[0], *account.sentences(limits[1:])]
+            print(first, second, *({job.NO_KEY} & {*limits}), sep="\n")
+            print(f"{job.plain(page)}: the account, to read and to keep: all that this hides and "
+                  "does not, and what was done")  # fmt: skip
+        if failed:
+            n = f"{len(failed)} of {len(self.audio)} files are not protected"
+            raise LossError(f"{self.out}: {n} (above, and {not_made})")
+
+    def remark(self) -> None:
+        """Tell what was noticed of the files and of texts."""
+        from steps.standalone import job, protection
+
+        told, lost, notes = self.told, self.copies.lost, self.copies.notes
+        quiet, some = (protection.TAGGED, protection.BECAME), protection.UNREAD.format("some")
+        lines = list[str]()
+        for path in sorted(self.warnings):
+            for what in self.warnings[path]:
+                if what == some:  # the account has the seconds
+                    what = protection.UNREAD.format(f"{told[path]['seconds_unread']:.1f} s")
+                if not what.startswith(quiet):
+                    lines.append(f"{job.plain(self.base / path)}: {what}")
         _tell(lines)
-        write_file(not_made, "\n".join(lines) + "\n")
-    shown = job.plain(out)
-    if tagged := sum(remark == protection.TAGGED for _, remark in remarks):
-        print(f"{tagged} files had tags (title, artist, comment ...), which {shown} does not have")
-    made_now = [[path for path in group if path not in failed] for _, group in todo]
-    n_voices = max(sum(map(bool, made_now)), len(
-        {voice for own in made_now for path in own for voice in said[path].voices.values()}
-    ))  # fmt: skip
-    print(
-        f"{shown}: {n_made} files protected now, {len(failed)} failed; {n_voices} pseudo-speakers"
-    )
-    if rename and not shard:
-        print(f"{job.plain(table)}: which file is which; keep it apart from {shown}, or remove it")
-    if times and not shard:
-        print(
-            f"{job.plain(times)}: when each word was said, and is now; keep it apart from {shown}"
-        )
-    if shard:
-        print(f"{shown}: this was shard {shard}; one run without --shard ends all")
-    else:
-        first, second, *_ = [loaded.limits[0], *account.sentences(loaded.limits[1:])]
-        print(first, second, *({job.NO_KEY} & {*loaded.limits}), sep="\n")
-        print(f"{job.plain(page)}: the account, to read and to keep: all that this hides and does "
-              "not, and what was done")  # fmt: skip
-    if failed:
-        raise LossError(
-            f"{out}: {len(failed)} of {len(audio)} files are not protected (above, and {not_made})"
-        )
+        _tell(map(job.plain, filter(None, lost.values())))
+        _tell(f"{job.plain(file)}: left out of its copy, as nobody says it: {', '.join(tiers)}"
+              for file, tiers in notes.items() if file not in lost)  # fmt: skip
+        if names := [job.plain(file.relative_to(self.base)) for file in sorted(lost)]:
+            shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if names[3:] else "")
+            why = "--texts (make: TEXTS=true) copies what it can read"
+            if self.texts and not self.timed:
+                why = "this system does not tell when what is said; bn2 and place do"
+            _say(f"protect_folder.py: {len(names)} subtitles and transcripts are left out: "
+                  f"{shown}; {why}")  # fmt: skip
+        if tagged := sum(protection.TAGGED in own for own in self.warnings.values()):
+            print(f"{tagged} files had tags (title, artist, comment ...), which "
+                  f"{job.plain(self.out)} does not have")  # fmt: skip
+
+
+def _tell_names(audio: Sequence[Path]) -> None:
+    """Tell which names of files look like those of people."""
+    from steps.standalone import job
+
+    if like := job.like_people(audio):
+        _say(f"protect_folder.py: {len(like)} of {len(audio)} names look like those of people (two "
+            "words with a capital letter in a row, or a day). Protection keeps names of files and "
+            "folders; --rename (make: RENAME=true) draws others. Names that are written otherwise "
+            "are not noticed")  # fmt: skip
+        _tell(f"a name like that of a person: {job.plain(path)}" for path in like)
+
+
+_Source = Annotated[Path, "The folder, or the file, that is read", "IN"]
+_Out = Annotated[Path | None, "The folder, or the file, that is written", "[OUT]"]
+_WriteKey = Annotated[
+    Path | None, "The file that the drawn key is written to, outside of OUT; with it a run "
+    "can be repeated", "FILE",
+]  # fmt: skip
+_Channels = Annotated[
+    Literal["mix", "each"], "What becomes of several channels: one mix, or "
+    "each protected alone, with its own voice",
+]  # fmt: skip
+_Level = Annotated[
+    Literal["one", "source"], "The level of the output: the system's one for all files, "
+    "or each source's, which can tell who speaks",
+]  # fmt: skip
+_Time = Annotated[
+    Literal["keep", "map"] | None, "When words that are read anew are said: where they were; "
+    "or as long as words usually last, their times in OUT.times; left out: as SYSTEM has it. "
+    "Others keep time",
+]  # fmt: skip
+_Ends = Annotated[
+    Literal["one", "keep"] | None, "Silence before and after the speech of a recording: one "
+    "length for all, or as it was, which can tell who speaks; left out: as SYSTEM has it"
+]  # fmt: skip
+_Rename = Annotated[
+    bool, "Whether files get drawn names and no folders; which was whose is written beside "
+    "OUT, to OUT.names.tsv, for you alone to read"
+]  # fmt: skip
+_Turns = Annotated[
+    str | None, "Who speaks when, so that each person gets one voice: a folder of RTTM, "
+    "TextGrid, .eaf, .vtt, .srt, .cha or tables `begin end person` with the names of the "
+    "recordings; `beside`: they lie in IN; `auto`: it is found", "FOLDER|beside|auto",
+]  # fmt: skip
+_People = Annotated[int | None, "The number of people in each recording, for --turns auto", "N",
+                  positive]  # fmt: skip
+_TurnsOnly = Annotated[
+    bool, "Whether to end when --turns auto has written what it found beside OUT"
+]  # fmt: skip
+_Protect = Annotated[
+    str | None, "The people who are protected, by the labels of given turns; all others stay "
+    "as they are", "A,B",
+]  # fmt: skip
+_Keep = Annotated[str | None, "The people who stay as they are, all others not", "A,B"]
+_Redact = Annotated[
+    str | None, "What must not be heard: a folder of tables `begin end [kind]`, or of files "
+    "with a tier `redact` or <name>...</name> in subtitles; or `beside`", "FOLDER|beside",
+]  # fmt: skip
+_RedactBy = Annotated[
+    Literal["tone", "silence"] | None, "What is heard instead; left out: a tone"
+]  # fmt: skip
+_Texts = Annotated[
+    bool, "Whether subtitles and transcripts of IN are copied, with P1, P2 ... for names"
+]  # fmt: skip
+_Launcher = Annotated[
+    str | None, "The launcher that runs --nj shards as its jobs, such as utils/slurm.py with "
+    "its options; left out: this machine alone", "COMMAND",
+]  # fmt: skip
+_Shard = Annotated[
+    Shard | None, "The shard that is protected here: another run protects each other one of N, "
+    "at any time and on any machine; then one without --shard ends what they began", "K/N",
+    Shard.parse,
+]  # fmt: skip
+
+
+@program
+def main(
+    source: _Source,
+    out: _Out = None, *,
+    system: options.SafeSystem = options.SAFE_SYSTEM,
+    per: options.Per = "file",
+    speakers: options.SpeakerTable = None,
+    key: options.KeyText = None, key_file: options.KeyFile = None,
+    write_key: _WriteKey = None,
+    channels: _Channels = "mix",
+    level: _Level = "one",
+    time: _Time = None,
+    ends: _Ends = None,
+    rename: _Rename = False,
+    turns: _Turns = None,
+    people: _People = None,
+    turns_only: _TurnsOnly = False,
+    protect: _Protect = None,
+    keep: _Keep = None,
+    redact: _Redact = None,
+    redact_by: _RedactBy = None,
+    texts: _Texts = False,
+    nj: options.Cores = None,
+    launcher: _Launcher = None,
+    shard: _Shard = None,
+) -> None:  # fmt: skip
+    run = _Run(**locals())
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # parallelism is by processes
+    # Arrays of 1 MB go back to the system when they are freed: the C library would keep them in
+    # pieces, a tenth of a gigabyte in all.
+    tell_allocator({MMAP_THRESHOLD: 2**20})
+    _check(run)
+    run.begin()
+    if turns == "auto" and not launcher:
+        run.find_turns()
+    if turns_only:
+        return
+    run.load()
+    if not rename and not shard:
+        _tell_names(run.audio)
+    with run.opened():
+        run.plan()
+        failed = run.make()
+    run.finish(failed)

@@ -43,9 +43,9 @@ from steps.standalone.job import (
     plain,
     with_name,
 )
-from steps.standalone.people import Excerpt, Scene, clear_of
+from steps.standalone.people import Scene, clear_of
 from steps.standalone.protection import protect_samples
-from steps.standalone.stream import Cut, Recording
+from steps.standalone.stream import Excerpt, Recording
 from steps.standalone.times import TimeMap, laid_out
 from steps.synthesis.f0 import VOICED_HZ
 from steps.synthesis.world import extract_f0
@@ -167,7 +167,7 @@ def _by_person(pair: Pair, scene: Scene, held: Identity) -> Iterator[Pair]:
     known = {turn.person for turn in scene.turns} - {""}
     if not known:
         yield replace(pair, person=pair.person or pair.name)
-    first = pair.original.begin if isinstance(pair.original, Cut) else 0
+    first = pair.original.stretches[0][0] if isinstance(pair.original, Excerpt) else 0
     for person in sorted(known - scene.kept):
         name, n = f"{pair.name}: {person}", len(pair.original)
         places = [tuple(round(x * SAMPLE_RATE) - first for x in alone)
@@ -277,7 +277,7 @@ def load_protection(
 def hear(
     judges: Judges, pairs: Sequence[Pair], held: Identity, watch: Callable[[Any], Iterable[Any]]
 ) -> dict[str, Heard]:
-    """What is heard of pairs, by name; held gets why others cannot be heard."""
+    """Heard pairs by name; held gets why others cannot be heard."""
     order = sorted(pairs, key=lambda pair: -pair.original.seconds)  # no long one is begun last
     results, heard = held.jobs.run(judges.hear, [(pair,) for pair in order]), dict[str, Heard]()
     for _ in watch(pairs):

@@ -13,7 +13,7 @@ from scipy.signal import correlate, csd, welch
 from steps.audio import SAMPLE_RATE
 from steps.standalone import account
 from steps.standalone.job import Jobs, Tick, Versions, find_audio, plain, with_name
-from steps.standalone.stream import Cut, Recording
+from steps.standalone.stream import Excerpt, Recording
 from steps.standalone.times import TimeMap, table_of
 from utils.arrays import Float32, Float64, Int64
 from utils.cli import UserError
@@ -61,7 +61,7 @@ class Place:
         whole = Recording.open(self.path)
         if self.cut is None:
             return whole
-        return Cut(whole.path, whole.audio, whole.alone, begin=self.cut[0], lasts=self.cut[1])
+        return Excerpt.of(whole, [(self.cut[0], sum(self.cut))])
 
 
 def _read(place: Place) -> tuple[Float64, Float64]:

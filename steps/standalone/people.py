@@ -1,8 +1,9 @@
 """People of a recording: whose each moment is, who stays in the clear, and voices far apart."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -13,7 +14,7 @@ from steps.sources import VoiceKey
 from steps.standalone.stream import FADE, Loudness, Piece, Recording
 from steps.standalone.turns import Turn
 from utils.arrays import Float64, Int64
-from utils.cli import clock_time
+from utils.cli import UserError, clock_time
 
 T = TypeVar("T", int, float)
 Span = tuple[int, int]
@@ -27,41 +28,6 @@ _QUIET = 5  # frames over which it must be quiet
 _HALF = round(FADE * SAMPLE_RATE / 2)
 REDACTED = 0.25  # seconds on either side of what must not be heard
 _SOFT, _HERTZ = 0.1, 440.0  # of tones: share of the largest sample, and pitch
-
-
-@dataclass(frozen=True)
-class Excerpt(Recording):
-    """Stretches of a recording, joined, as one recording."""
-
-    whole: Recording | None = None
-    stretches: tuple[Span, ...] = ()
-
-    @classmethod
-    def of(cls, whole: Recording, stretches: Iterable[Span]) -> "Excerpt":
-        """Excerpt of a recording."""
-        about = (whole.path, whole.audio, whole.alone)
-        return cls(*about, whole=whole, stretches=tuple(stretches))
-
-    @property
-    def seconds(self) -> float:
-        return len(self) / SAMPLE_RATE
-
-    def __len__(self) -> int:
-        return sum(end - begin for begin, end in self.stretches)
-
-    def read(self, start: int, stop: int, channel: int | None = None) -> Float64:
-        found, at = [np.zeros(0)], 0
-        assert self.whole is not None
-        for begin, end in self.stretches:
-            first, last = max(begin, begin + start - at), min(end, begin + stop - at)
-            if first < last:
-                found.append(self.whole.read(first, last, channel))
-            at += end - begin
-        return np.concatenate(found)
-
-    def close(self) -> None:
-        if self.whole is not None:
-            self.whole.close()
 
 
 # ---- Whose each moment is.
@@ -268,13 +234,17 @@ class Scene:
             for who, frames in whose.items()
         ]
 
-    def fault_with(self, recording: Recording) -> str:
-        """Why what is said cannot be of a recording, or used; empty: it can."""
+    def open(self, path: Path) -> Recording:
+        """Open a recording without what must not be heard; UserError for one that cannot be read,
+        or that is not what is said of it."""
+        recording = Recording.open(path)
         n = recording.seconds + _BEYOND
-        late = [f"{span.end:.2f} s must not be heard" for span in self.spans if span.end > n]
-        late += [f"{t.begin:.2f} s {t.person} speaks" for t in self.turns if t.begin > n]
-        where = f"{recording.path}: ends at {recording.seconds:.2f} s"
-        return self.fault or (f"{where}, but up to {late[0]}; is it the file?" if late else "")
+        late = [f"up to {span.end:.2f} s must not be heard" for span in self.spans if span.end > n]
+        late += [f"somebody speaks at {turn.begin:.2f} s" for turn in self.turns if turn.begin > n]
+        if self.fault or late:
+            where = f"{path}: ends at {recording.seconds:.2f} s"
+            raise UserError(self.fault or f"{where}, but {late[0]}; is it the file?")
+        return replace(recording, hidden=hidden(self.spans, len(recording)))
 
     @property
     def told(self) -> dict[str, object]:

@@ -38,7 +38,6 @@ from steps.standalone.job import (
     size_of,
 )
 from steps.standalone.people import (
-    Excerpt,
     Part,
     Scene,
     Span,
@@ -52,6 +51,7 @@ from steps.standalone.people import (
     widened,
 )
 from steps.standalone.stream import (
+    Excerpt,
     Levels,
     Loudness,
     Piece,
@@ -148,13 +148,15 @@ class Made(NamedTuple):
     """Remarks on a file, and what the account tells of it: its `seconds`, the `seconds_<what>` that
     became of it (`base.TOLD`), and, where ends were changed, `seconds_later` that its speech begins
     than in the source, and `seconds_now` of its length. source, made: SHA-256 of the recording
-    before it was read, and of the file. mark: that of the recording in the journal."""
+    before it was read, and of the file. mark: that of the recording in the journal. voices: names
+    of its pseudo-speakers."""
 
     remarks: list[str]
     told: dict[str, Any]
     source: str
     made: str
     mark: str
+    voices: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -196,12 +198,8 @@ class Work:
         return recording.notes if None in self.made_of(recording) else []
 
     def open(self, path: Path) -> Recording:
-        """Open a recording without what must not be heard; UserError for one that cannot be read,
-        or that is not what is said of it."""
-        recording, scene = Recording.open(self.source / path), self.scenes.get(path, Scene())
-        if fault := scene.fault_with(recording):
-            raise UserError(fault)
-        return replace(recording, hidden=hidden(scene.spans, len(recording)))
+        """Open a recording; see `Scene.open`."""
+        return self.scenes.get(path, Scene()).open(self.source / path)
 
     def learn(self, recordings: Sequence[Recording], faults: Faults) -> Pitch:
         """Pitch of a person by channel, from all their recordings; see `learn_f0`."""
@@ -234,7 +232,7 @@ class Work:
         """Make a file with the voice of a pseudo-speaker's name. f0: pitch by channel; None: that
         of this recording. tick: called with the seconds that are done. UserError for a file that
         cannot be protected."""
-        target, told = self.target(path), Counter[str]()
+        target, told, voices = self.target(path), Counter[str](), set[str]()
         source, mark = digest_and_mark(self.source / path, self.salt)
         scene, recording = self.scenes.get(path, Scene()), self.open(path)
         name = name or path.as_posix()  # where turns alone name people
@@ -250,7 +248,7 @@ class Work:
             _unseen(target) as place,
             closing(_Pieces(target.parent)) as made,
         ):
-            for piece in self._convert(name, recording, f0, tick, scene):
+            for piece in self._convert(name, recording, f0, tick, scene, voices):
                 made.add(piece)
                 for info in piece.told:
                     told.update({x: s for x, s in info.items() if x in TOLD_AS})
@@ -275,7 +273,8 @@ class Work:
         if later is not None and self.anonymiser.keeps_length:
             found["seconds_later"] = round(later / SAMPLE_RATE, 3)
             found["seconds_now"] = round(lasts / SAMPLE_RATE, 3)
-        return Made(remarks, found, source, digest_and_mark(target)[0], mark)
+        made_digest = digest_and_mark(target)[0]
+        return Made(remarks, found, source, made_digest, mark, frozenset(voices))
 
     def _foreign(self, recording: Recording) -> str:
         """Language of a recording that is surely not English; see `foreign`."""
@@ -285,9 +284,11 @@ class Work:
         return foreign(str(recording.path), np.concatenate(begin)) if begin else ""
 
     def _convert(
-        self, name: str, recording: Recording, f0: Pitch, tick: Tick, scene: Scene
-    ) -> Iterator[Piece]:
-        """Yield pieces of a recording in which each person of each channel has a voice."""
+        self, name: str, recording: Recording, f0: Pitch, tick: Tick, scene: Scene,
+        voices: set[str],
+    ) -> Iterator[Piece]:  # fmt: skip
+        """Yield pieces of a recording in which each person of each channel has a voice, whose name
+        is added to voices."""
         wanted, keeps, n = self.made_of(recording), self.anonymiser.keeps_length, len(recording)
         channels = [f"{name}\n\n{n}" for n in range(len(wanted))] if len(wanted) > 1 else [name]
         unnamed = draw_voices(self.anonymiser, [channels])
@@ -306,6 +307,7 @@ class Work:
                         learnt[part] = learn_f0(whole, part.channel)
                     learnt.setdefault(part, None if part.person else f0[part.channel])
                     voice = scene.voices.get(part.person) or unnamed[channels[part.column]]
+                    voices.add(voice)
                     blocks = own.blocks(part.channel)
                     found = convert_all(self.anonymiser, voice, [blocks], [learnt[part]])
                 for piece in found:

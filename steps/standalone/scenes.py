@@ -10,20 +10,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from unicodedata import normalize
 
+import numpy as np
+
 from steps.anonymisers.registry import Anonymiser
 from steps.standalone import turns
 from steps.standalone.hearing import Heard, find_people
 from steps.standalone.job import Jobs, Tick, digest_and_mark
 from steps.standalone.people import REDACTED, Scene, draw_voices
-from steps.standalone.stream import Recording
 from steps.standalone.turns import REDACT, Turn
 from utils.cli import UserError
-from utils.tables import replacing, write_file
 
 BESIDE, AUTO = "beside", "auto"
-_TABLES = (".tsv", ".csv", ".txt")
 _ALIKE = 0.002  # seconds by which two files may differ that say the same
-_WHEN = "{} speaks at a time that is not said, and may be beside who is kept; say the time"
+_WHEN = "somebody speaks at a time that is not said, and may be beside who is kept; say the time"
 _WHERE = "who is kept in which channel? the turns must say it (RTTM); or take --channels mix"
 
 
@@ -32,7 +31,7 @@ class Wishes:
     """Options of the program. turns, redact: a folder, BESIDE, or for turns AUTO; None: none. keep,
     protect: labels of people who stay in the clear, or of whom all others do. people: number of
     those who are found. each: whether channels are protected each by itself. texts: whether
-    they are copied."""
+    they are copied. place: folder of turns that are found."""
 
     turns: str | None = None
     redact: str | None = None
@@ -42,6 +41,7 @@ class Wishes:
     people: int | None = None
     each: bool = False
     texts: bool = False
+    place: Path | None = None
 
     def __post_init__(self) -> None:
         """UserError for options that are not for one another, and a folder that is not there."""
@@ -85,42 +85,32 @@ class Wishes:
         """Statements of files on recordings. alone: others of the folder are not protected now.
         UserError for spans of no recording, none of one that is alone, and a label of nobody."""
         said, spans = dict[Path, list[Path]](), dict[Path, list[Path]]()
-        if self.turns not in (None, AUTO):
-            kinds = set(turns.KINDS) - ({".txt"} if self.turns == BESIDE else set())
-            said = turns.find(self._folder(self.turns, source), audio, kinds)
-        if self.redact:
-            folder = self._folder(self.redact, source)
-            spans = turns.find(folder, audio, turns.KINDS)
-            known = {file for files in spans.values() for file in files}
-            stems = {file.with_suffix("") for file in known}
-            whole = "*" if self.redact != BESIDE else f"*.{REDACT}.*"
-            if alone and not known:
-                raise UserError(f"{folder}: has nothing that must not be heard in {audio[0]}")
-            for file in () if alone else sorted({*folder.rglob(whole)} - known):
-                ours = file.suffix.lower() in turns.KINDS or file.with_suffix("") not in stems
-                if ours and file.is_file() and not file.name.startswith("."):
-                    raise UserError(
-                        f"{file}: is of a kind that is not read, or {source} has no recording of "
-                        "this name; put it right, or take it away: what it says would be heard"
-                    )
+        if folder := self._folder(self.turns, source):
+            kinds = {*turns.KINDS} - ({".txt"} if self.turns == BESIDE else set())
+            said = turns.find(folder, audio, kinds)
+            said = {path: [x for x in own if not turns.is_redact(x)] for path, own in said.items()}
+        if folder := self._folder(self.redact, source):
+            spans = self._find_spans(folder, source, audio, said, alone)
         found = dict[Path, Scene]()
         for path in audio:
             try:
-                files = [
-                    file for file in said.get(path, []) if not file.stem.endswith(f".{REDACT}")
-                ]
+                files = said.get(path, [])
                 agreed, untimed = _agreed(files)
-                scene = Scene(agreed, self._spans(spans.get(path, [])), by=self.by)
-                people = {turn.person for turn in scene.turns} - {""}
-                kept = people - self.protect if self.protect else people & self.keep
-                why = ""
-                if kept and self.each and not all(turn.channel for turn in scene.turns):
-                    why = f"{source / path}: {_WHERE}"
-                if kept and untimed - kept:
-                    why = f"{files[0]}: {_WHEN.format(min(untimed - kept) or 'somebody')}"
-                found[path] = replace(scene, kept=frozenset(kept), fault=why)
+                marks = self._spans(spans.get(path, []), files)
             except UserError as error:
                 found[path] = Scene(fault=str(error))
+                continue
+            people = {turn.person for turn in agreed} - {""}
+            kept = people - self.protect if self.protect else people & self.keep
+            why = ""
+            if kept and self.each and not all(turn.channel for turn in agreed):
+                why = f"{source / path}: {_WHERE}"
+            if kept and untimed - kept:
+                why = f"{files[0]}: {_WHEN}"
+            # Who else is named within what somebody says may say the rest of it.
+            others = [t._replace(person="") for t in agreed if t.person in kept
+                      and re.search(r"\w\s*[:\uff1a](?!\d)", t.words)]  # fmt: skip
+            found[path] = Scene((*agreed, *others), marks, frozenset(kept), by=self.by, fault=why)
         everybody = {turn.person for scene in found.values() for turn in scene.turns}
         named = self.keep | self.protect
         for label in sorted(named - everybody):
@@ -130,79 +120,103 @@ class Wishes:
                 raise UserError(f"--keep, --protect: {label}: is this another? write all alike")
         return found
 
-    def _folder(self, name: str | None, source: Path) -> Path:
-        return source if name == BESIDE else Path(str(name))
+    def _folder(self, name: str | None, source: Path) -> Path | None:
+        return {None: None, BESIDE: source, AUTO: self.place}.get(name, Path(name or ""))
 
-    def _spans(self, files: Iterable[Path]) -> tuple[Turn, ...]:
+    def _find_spans(
+        self,
+        folder: Path,
+        source: Path,
+        audio: Sequence[Path],
+        said: Mapping[Path, Sequence[Path]],
+        alone: bool,
+    ) -> dict[Path, list[Path]]:
+        """Files of spans by recording; UserError for those that are of none, or of another kind."""
+        beside = self.redact == BESIDE
+        found = turns.find(folder, audio, {*turns.KINDS} - {".rttm"})
+        if beside:
+            found = {path: [x for x in own if x.suffix.lower() not in turns.TABLES
+                            or turns.is_redact(x)] for path, own in found.items()}  # fmt: skip
+        spans = {file for files in found.values() for file in files}
+        if alone:
+            if not spans:
+                raise UserError(f"{folder}: has nothing that must not be heard in {audio[0]}")
+            return found
+        known = spans | {file for files in said.values() for file in files}
+        stems = {file.with_suffix("") for file in spans}
+        for file in sorted({*folder.rglob("*")} - known - {source / path for path in audio}):
+            ours = file.suffix.lower() in turns.KINDS or file.with_suffix("") not in stems
+            named = not beside or REDACT in file.name.casefold()
+            if ours and named and file.is_file() and not file.name.startswith("."):
+                raise UserError(
+                    f"{file}: is of a kind that is not read, or {source} has no recording of "
+                    "this name; put it right, or take it away: what it says would be heard"
+                )
+        return found
+
+    def _spans(self, files: Iterable[Path], said: Sequence[Path]) -> tuple[Turn, ...]:
         found = list[Turn]()
         for file in files:
-            if file.suffix.lower() == ".rttm":
-                continue
-            table = file.suffix.lower() in _TABLES
-            if table and self.redact == BESIDE and not file.stem.endswith(f".{REDACT}"):
-                continue
-            found += turns.read_spans(file, table)
+            found += (own := turns.read_spans(file))
+            tiers = file.suffix.lower() in turns.TIERS and self.redact != BESIDE
+            if tiers and not own and file not in said:
+                raise UserError(
+                    f"{file}: marks nothing; call a tier `{REDACT}`, or take the file away"
+                )
         return tuple(sorted(found))
 
 
 def _agreed(files: Sequence[Path]) -> tuple[tuple[Turn, ...], set[str]]:
     """Turns that files of one recording say, and who else speaks at times that they do not say;
     UserError where they say different turns."""
-    kinds = list(turns.KINDS)  # RTTM first, which has channels
-    order = sorted(files, key=lambda file: kinds.index(file.suffix.lower()))
+    order = sorted(files, key=lambda file: turns.KINDS.index(file.suffix.lower()))  # RTTM first
     read = [(file, turns.read_turns(file)) for file in order]
     untimed = {turn.person for _, own in read for turn in own if turn.end == turns.NEVER}
     found = [(file, [turn for turn in own if turn.end < turns.NEVER]) for file, own in read]
     found = [(file, own) for file, own in found if any(turn.person for turn in own)]
     for file, own in found[1:]:
         same = len(own) == len(found[0][1]) and all(
-            abs(a.begin - b.begin) <= _ALIKE and abs(a.end - b.end) <= _ALIKE
-            and a.person == b.person
+            np.allclose(a[:2], b[:2], 0, _ALIKE) and a.person == b.person
             for a, b in zip(own, found[0][1], strict=True)
-        )  # fmt: skip
+        )
         if not same:
             raise UserError(f"{file}: says other turns than {found[0][0]}; take one of them away")
     return tuple(found[0][1]) if found else (), untimed
 
 
 def find_turns(
-    asked: Wishes, jobs: Jobs, source: Path, said: Mapping[Path, Scene], folder: Path
+    asked: Wishes, jobs: Jobs, source: Path, said: Mapping[Path, Scene]
 ) -> Iterator[tuple[Path, Scene]]:
-    """Yield recordings and scenes with the turns that are heard, which are written to a folder as
-    RTTM and TextGrid; those that are there, and no older than the recording, count instead."""
-    known, todo = turns.find(folder, [*said], turns.KINDS), list[tuple[Path, bool, int | None]]()
+    """Yield recordings of which no file in `asked.place` says who speaks, with the turns that are
+    heard, which are written there as RTTM and TextGrid; and those that are newer than such a file,
+    with a fault. Files that are there stay, as they may have been corrected."""
+    place = asked.place or source
+    known, todo = turns.find(place, [*said], turns.KINDS), list[Path]()
     stems = Counter(path.with_suffix("") for path in said)
     for stem in (stem for stem, n in stems.items() if n > 1):
         raise UserError(f"{source / stem}: two recordings have this name; rename one")
-    for path, scene in said.items():
-        own = replace(scene, turns=_agreed(known[path])[0])
-        n, at = len({turn.person for turn in own.turns}), (source / path).stat().st_mtime
-        if min((x.stat().st_mtime for x in known[path]), default=-1) < at or asked.people not in (
-            None, n
-        ):  # fmt: skip
-            todo.append((source / path, asked.each, asked.people))
-        else:
-            yield path, own
-    for number, heard in jobs.run(_hear, todo):
-        path = todo[number][0].relative_to(source)
+    for path in said:
+        there = min((file.stat().st_mtime for file in known[path]), default=None)
+        if there is None:
+            todo.append(path)
+        elif there < (source / path).stat().st_mtime:
+            why = f"is newer than {known[path][0]}; remove that, and its turns are found anew"
+            yield path, replace(said[path], fault=f"{source / path}: {why}")
+    calls = [(source / path, said[path], asked.each, asked.people) for path in todo]
+    for number, heard in jobs.run(_hear, calls):
+        path = todo[number]
         if isinstance(heard, UserError):
             yield path, replace(said[path], fault=str(heard))
             continue
-        target = folder / path.with_suffix(".rttm")
+        target = place / path.with_suffix(".rttm")
         target.parent.mkdir(parents=True, exist_ok=True)
-        rows = [turns.rttm_line(path.stem, turn) for turn in heard.turns]
-        write_file(target, "".join(rows))
-        tiers = dict[str, list[Turn]]()
-        for turn in heard.turns:
-            tiers.setdefault(turn.person, []).append(turn._replace(words=turn.person))
-        with replacing(target.with_suffix(".TextGrid")) as beside:
-            given = [(name, own, False) for name, own in tiers.items()]
-            turns.write_textgrid(beside, given, heard.seconds)
-        yield path, replace(said[path], turns=_agreed([target])[0], sure=heard.sure)
+        turns.write(target, path.stem, heard.turns)
+        turns.write_textgrid(target.with_suffix(".TextGrid"), heard.turns, heard.seconds)
+        yield path, replace(said[path], turns=heard.turns, sure=heard.sure)
 
 
-def _hear(path: Path, each: bool, n: int | None, tick: Tick) -> Heard:
-    with closing(Recording.open(path)) as recording:
+def _hear(path: Path, scene: Scene, each: bool, n: int | None, tick: Tick) -> Heard:
+    with closing(scene.open(path)) as recording:
         count = recording.audio.channels
         found = list[Heard]()
         for channel in range(count) if each and count > 1 else [None]:
@@ -218,14 +232,13 @@ def labels_of(text: str | None) -> frozenset[str]:
     return frozenset(filter(None, map(turns.label, (text or "").split(","))))
 
 
-def digest_of(scene: Scene, salt: str, texts: Sequence[Path], *, found: bool) -> str:
+def digest_of(scene: Scene, salt: str, texts: Sequence[Path]) -> str:
     """Mark of what is said of a recording, and of its texts, enough to notice others; empty where
-    nothing is. found: whether turns are those that are heard, which do not count."""
-    said = () if found else scene.turns
+    nothing is."""
     read = [digest_and_mark(file)[0] for file in texts]
-    if not (said or scene.spans or read or scene.fault):
+    if not (scene.turns or scene.spans or read or scene.fault):
         return ""
-    about = (salt, said, scene.spans, sorted(scene.kept), scene.by, read, scene.fault)
+    about = (salt, scene.turns, scene.spans, sorted(scene.kept), scene.by, read, scene.fault)
     return _mark(repr(about))
 
 
@@ -254,88 +267,97 @@ def with_voices(
 
 @dataclass(frozen=True)
 class Texts:
-    """Subtitles and transcripts of recordings, and P1, P2 ... by people's names. lost: why some
-    cannot be read."""
+    """Subtitles and transcripts of recordings, and P1, P2 ... by people's names. lost: those that
+    are not copied, and why they cannot be read; notes: tiers that are left out, by file."""
 
     files: Mapping[Path, Sequence[Path]]
     names: Mapping[Path, Mapping[str, str]]
     lost: dict[Path, str] = field(default_factory=dict)
+    notes: dict[Path, list[str]] = field(default_factory=dict)
 
     @classmethod
     def read(
-        cls, source: Path, audio: Sequence[Path], scenes: Mapping[Path, Scene], shared: bool
-    ) -> "Texts":
-        """Find and read them. shared: whether a name is the same person in all recordings."""
-        found, lost = turns.find(source, audio, turns.TEXTS), dict[Path, str]()
-        names, all_names = dict[Path, dict[str, str]](), dict[str, str]()
-        for path in audio:
-            own = names[path] = all_names if shared else {}
-
-            def note(turn: Turn, own: dict[str, str] = own) -> Turn:
-                if turn.person not in ("", REDACT):
-                    own.setdefault(turn.person, f"P{len(own) + 1}")
-                return turn
-
-            for turn in scenes[path].turns:
-                note(turn)
-            for file in found[path]:
+        cls, source: Path, audio: Sequence[Path], scenes: Mapping[Path, Scene], *, shared: bool,
+        wanted: bool,
+    ) -> "Texts":  # fmt: skip
+        """Find and read them. shared: whether a name is the same person in all recordings. wanted:
+        whether they are copied at all."""
+        files = turns.find(source, audio, turns.TEXTS)
+        files = {path: [x for x in own if not turns.is_redact(x)] for path, own in files.items()}
+        all_names, names = dict[str, str](), dict[Path, dict[str, str]]()
+        made = cls(files, names)
+        for path, own in files.items():
+            names[path] = all_names if shared else {}
+            people = [turn.person for turn in scenes[path].turns]
+            for file in own:
                 try:
-                    turns.visit(file, note)
+                    said = [turn.person for turn in turns.read(file)] if wanted else []
                 except UserError as error:
-                    lost[file] = str(error)
-        return cls(found, names, lost)
+                    made.lost[file] = str(error)
+                    continue
+                # Where the turns name people of these tiers, others are of nobody.
+                tiers = file.suffix.lower() in turns.TIERS and {*said} & {*people} - {""}
+                left = [who for who in dict.fromkeys(said) if turns.is_notes(who)
+                        or (tiers and who not in people)]  # fmt: skip
+                if left := [who for who in left if who not in ("", REDACT)]:
+                    made.notes[file] = left
+                people += [who for who in said if who not in left]
+                if not wanted:
+                    made.lost[file] = ""
+            for who in people:
+                if who not in ("", REDACT):
+                    names[path].setdefault(who, f"P{len(names[path]) + 1}")
+        return made
 
     def remove(self, path: Path, target: Path) -> None:
         """Remove the copies beside a protected version that is not made again."""
         for file in self.files[path]:
             target.with_suffix(file.suffix).unlink(missing_ok=True)
 
+    def copied(self, path: Path) -> list[Path]:
+        """Texts of a recording that are copied."""
+        return [file for file in self.files[path] if file not in self.lost]
+
     def copy(self, path: Path, target: Path, scene: Scene, at: Callable[[float], float]) -> None:
         """Write the texts of a recording beside its protected version; at: second of this at which
         is heard what the recording says then."""
         self.remove(path, target)
-        for file in (file for file in self.files[path] if file not in self.lost):
-            change = _Change(self.names[path], scene.spans, at)
+        for file in self.copied(path):
+            left = self.notes.get(file, ())
             try:
-                turns.visit(
-                    file, change, turns.Target(target.with_suffix(file.suffix), target.name)
-                )
+                said = [turn for turn in turns.read(file) if turn.person not in left]
+                new = _changed(said, self.names[path], scene.spans, at)
+                turns.write(target.with_suffix(file.suffix), target.name, new)
             except UserError as error:
                 self.lost[file] = str(error)
 
 
-@dataclass(frozen=True)
-class _Change:
-    names: Mapping[str, str]
-    spans: Sequence[Turn]
-    at: Callable[[float], float]
-
-    def __call__(self, turn: Turn) -> Turn:
-        begin, end = (
-            x if x == turns.NEVER else max(0.0, self.at(x)) for x in (turn.begin, turn.end)
-        )
-        new = turn._replace(begin=begin, end=end)
-        if turn.person == REDACT:
-            return new
-        words = normalize("NFC", turns.unnamed(turn.words))
-        marked = turns.NAMED.search(turn.words)
-        for span in self.spans:
+def _changed(
+    said: Iterable[Turn], names: Mapping[str, str], spans: Sequence[Turn],
+    at: Callable[[float], float],
+) -> list[Turn]:  # fmt: skip
+    """Turns with P1, P2 ... for names, also in words; a kind for what must not be heard; and the
+    times of the protected version."""
+    # The longest first; in any case, unless they are as short as many words; also Annas.
+    known = sorted((name for name in names if len(name) > 1), key=len, reverse=True)
+    form = [(re.escape(name).replace(r"\ ", r"[\s_]+"), len(name) > 2) for name in known]
+    any_of = "|".join(
+        f"{name}(?=s?(?!\\w))" if long else f"(?-i:{name})(?!\\w)" for name, long in form
+    )
+    whole = re.compile(rf"(?<!\w)(?:{any_of})" if any_of else r"(?!)", re.I)
+    by, made = {name.casefold(): new for name, new in names.items()}, list[Turn]()
+    for turn in said:
+        words, marked = normalize("NFC", turns.unnamed(turn.words)), turns.NAMED.search(turn.words)
+        for span in spans:
             own = marked and span == Turn(turn.begin, turn.end, REDACT, "name")
             near = span.begin - REDACTED < turn.end and turn.begin < span.end + REDACTED
             if not own and (near or turn.end == turns.NEVER) and words:
                 words = f"[{span.words}]"
                 break
-        # The longest first; in any case, unless they are as short as many words.
-        known = sorted((name for name in self.names if len(name) > 1), key=len, reverse=True)
-        form = [(re.escape(name).replace(r"\ ", r"[\s_]+"), len(name) > 2) for name in known]
-        if any_of := "|".join(name if long else f"(?-i:{name})" for name, long in form):
-            by = {name.casefold(): new for name, new in self.names.items()}
-            whole = re.compile(rf"(?<!\w)(?:{any_of})(?!\w)", re.I)
-            words = whole.sub(lambda found: by[turns.label(found[0]).casefold()], words)
-        return new._replace(person=self.names.get(turn.person, ""), words=words)
-
-
-def left_out(source: Path, audio: Sequence[Path]) -> dict[Path, str]:
-    """Subtitles and transcripts of recordings, which lie beside them."""
-    found = turns.find(source, audio, turns.TEXTS)
-    return {file: "" for own in found.values() for file in own}
+        words = whole.sub(lambda found: by[turns.label(found[0]).casefold()], words)
+        who = names.get(turn.person, "")
+        if turn.person == REDACT:
+            who, words = REDACT, turns.kind_of(turn.words)
+        begin, end = (x if x == turns.NEVER else max(0.0, at(x)) for x in turn[:2])
+        made.append(Turn(begin, end, who, words, turn.channel))
+    return made

@@ -187,28 +187,40 @@ class Recording:
 
 
 @dataclass(frozen=True)
-class Cut(Recording):
-    """Recording from a sample at 16 kHz on, which may be before its first, so many samples long.
-    What it lacks is silence."""
+class Excerpt(Recording):
+    """Stretches of samples of a recording at 16 kHz, joined, as one recording; what lies outside of
+    it is silence."""
 
-    begin: int = 0
-    lasts: int = 0
+    whole: Recording | None = None
+    stretches: tuple[tuple[int, int], ...] = ()
+
+    @classmethod
+    def of(cls, whole: Recording, stretches: Iterable[tuple[int, int]]) -> "Excerpt":
+        """Excerpt of a recording."""
+        about = (whole.path, whole.audio, whole.alone)
+        return cls(*about, whole=whole, stretches=tuple(stretches))
 
     @property
     def seconds(self) -> float:
-        return self.lasts / SAMPLE_RATE
+        return len(self) / SAMPLE_RATE
 
     def __len__(self) -> int:
-        return self.lasts
+        return sum(end - begin for begin, end in self.stretches)
 
     def read(self, start: int, stop: int, channel: int | None = None) -> Float64:
-        whole = -(-self.audio.frames * SAMPLE_RATE // self.audio.rate)
-        first, last = (min(max(x + self.begin, 0), whole) for x in (start, stop))
-        made = np.zeros(stop - start)
-        if last > first:
-            samples = super().read(first, last, channel)
-            made[first - self.begin - start :][: len(samples)] = samples
+        assert self.whole is not None
+        made, at, n = np.zeros(max(0, min(stop, len(self)) - start)), -start, len(self.whole)
+        for begin, end in self.stretches:
+            first, last = max(begin, begin - at, 0), min(end, begin + len(made) - at, n)
+            if first < last:
+                place = slice(first - begin + at, last - begin + at)
+                made[place] = self.whole.read(first, last, channel)
+            at += end - begin
         return made
+
+    def close(self) -> None:
+        if self.whole is not None:
+            self.whole.close()
 
 
 class _Track:
