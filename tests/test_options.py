@@ -35,7 +35,6 @@ KINDS = {
     "--turns": 2,  # given or found; of evidence, given ones
     "--pairs": 2,
     "--pool": 2,  # x-vectors; voices
-    "--groups": 2,
     "--sessions": 2,
     "--speakers": 4,
     "--speech": 2,

@@ -252,7 +252,7 @@ def test_the_committed_pages_can_be_had_as_latex(tmp_path: Path) -> None:
     for path in tmp_path.iterdir():
         text = path.read_text()
         assert text.count("{") == text.count("}") and "`" not in text and "](" not in text
-        assert not re.search(r"[^\x00-\xff]|\\\\\s*[[*]", text)  # letters that LaTeX knows
+        assert not re.search(r"[^\x00-\xff]|\\\\\s*[\[*]", text)  # letters that LaTeX knows
     if shutil.which("pdflatex") is None:
         pytest.skip("no pdflatex on the PATH: the tables were not compiled")
     packages = r"\usepackage[T1]{fontenc}\usepackage{booktabs,graphicx}"
