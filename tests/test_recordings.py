@@ -59,7 +59,7 @@ def test_the_documented_stream_command_put_a_line_before_the_audio(tmp_path):
         (tmp_path / path.name).symlink_to(path)
     wave = voice(1.0, 120, 550)[:RATE]
     (tmp_path / "recordings").mkdir()
-    for name in ("speech.wav", "recordings/anna-1.wav"):
+    for name in ("speech.wav", "talk.wav", "recordings/anna-1.wav"):
         soundfile.write(tmp_path / name, wave, RATE)
     (tmp_path / "key").write_text("a key of sixteen or more\n")
     (tmp_path / "bin").mkdir()
@@ -68,10 +68,11 @@ def test_the_documented_stream_command_put_a_line_before_the_audio(tmp_path):
         (tmp_path / "bin" / tool).chmod(0o755)
     path = f"{tmp_path}/bin:{os.environ['PATH']}"
     lines = [line for line in documented() if line and "PER=" not in line]
-    assert len(lines) == 4
+    assert len(lines) == 5
     for line in lines:
         words = ["bash", "-c", f". ./path.sh && {line}"]
         subprocess.run(words, check=True, cwd=tmp_path, env=os.environ | {"PATH": path})
+    assert soundfile.info(tmp_path / "talk.protected.wav").frames >= RATE
     assert (tmp_path / "protected.wav").read_bytes()[:4] == b"RIFF"
     assert soundfile.info(tmp_path / "protected.wav").frames == RATE
     assert (tmp_path / "played.raw").stat().st_size == 2 * RATE
