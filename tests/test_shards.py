@@ -87,6 +87,18 @@ def test_a_failed_file_is_named_by_who_ends_the_shards(folder, tmp_path, key, mo
     assert [file["status"] for file in account(out).values()].count("done") == 4
 
 
+def test_what_a_killed_run_had_begun_to_write_stayed_in_out(folder, tmp_path, key):
+    out = tmp_path / "out"
+    assert run("--key-file", key, "--shard", "1/2", folder, out) == 0
+    begun = out / "sub/2.wav.tmp.node.12.0.wav"
+    begun.parent.mkdir(exist_ok=True)
+    begun.write_bytes(b"RIFF")
+    assert run("--key-file", key, "--shard", "2/2", folder, out) == 0
+    assert begun.is_file()  # another shard may be writing it
+    assert run("--key-file", key, folder, out) == 0
+    assert not begun.exists()
+
+
 def test_each_file_was_blamed_where_no_job_had_begun(folder, tmp_path, key):
     given = ("--key-file", key, "--launcher", "false --config x", folder, tmp_path / "out")
     refuses("false --config x: none of its jobs began", run, *given)

@@ -68,6 +68,13 @@ def _near(target: Path, own: str) -> Path:
     return target.with_name(f"{os.fsdecode(kept)}.tmp.{own}")
 
 
+def remove_unfinished(folder: Path) -> None:
+    """Remove what killed runs had begun to write (`replacing`) anywhere in a folder."""
+    for path in folder.rglob("*.tmp.*"):
+        if re.search(r"\.tmp\..+\.[0-9]+\.[0-9]+(\.[^.]*)?$", path.name) and path.is_file():
+            path.unlink(missing_ok=True)
+
+
 def _is_device(target: Path) -> bool:
     """Also /dev/stdout, which may lead to a regular file."""
     if Path("/dev") == target.parent or target.is_relative_to("/dev/fd"):

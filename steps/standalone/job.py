@@ -36,7 +36,14 @@ from utils.digests import contents, digest_file, digest_json
 from utils.orphans import lock
 from utils.seeds import Draws
 from utils.settings import is_settings, read_settings
-from utils.tables import StrPath, is_there, read_lines, replacing, split_fields
+from utils.tables import (
+    StrPath,
+    is_there,
+    read_lines,
+    remove_unfinished,
+    replacing,
+    split_fields,
+)
 
 Result = TypeVar("Result")
 
@@ -321,8 +328,8 @@ def key_number(key: str) -> int:
 
 @contextmanager
 def alone_in(out: Path, shard: Shard | None = None) -> Iterator[IO[str]]:
-    """Make the folder, and lock it for this run, or for this shard and others; yields what is
-    locked. UserError where another run writes there."""
+    """Make the folder, and lock it for this run, which removes what killed ones had begun to write,
+    or for this shard and others; yields what is locked. UserError where another run writes."""
     out.mkdir(parents=True, exist_ok=True)
     with (out / JOURNAL).open("a") as stream, (out / part_name(JOURNAL, shard)).open("a") as own:
         try:
@@ -335,6 +342,8 @@ def alone_in(out: Path, shard: Shard | None = None) -> Iterator[IO[str]]:
             raise UserError(
                 f"{out}: another run writes there; wait for its end, or choose another folder"
             )
+        if shard is None:
+            remove_unfinished(out)
         yield stream
 
 
