@@ -39,7 +39,7 @@ def _made(
     from steps.standalone import job
 
     if speakers and per != "speaker":
-        raise UserError("--speakers is for --per speaker")
+        raise UserError("--speakers is for --per speaker; add it (with make: PER=speaker)")
     if not out.is_dir():
         raise UserError(f"{out}: is not a folder; protect {source} first (make protect)")
     key = job.choose_key(None, key_file)[0] if key_file else None

@@ -161,7 +161,7 @@ def _check(given: Any) -> None:
          f"{given.out}: its texts would take the place of the recording's; rename OUT"),
         (given.one and (given.rename or apart),
          "--rename, --shard and --launcher are for folders, and IN is a file"),
-        (given.speakers and given.per != "speaker", "--speakers is for --per speaker"),
+        (given.speakers and given.per != "speaker", "--speakers is for --per speaker; add it (with make: PER=speaker)"),
         (given.turns_only and (not auto or given.launcher),
          "--turns-only: is for --turns auto, on this machine"),
         (auto and given.per != "file",

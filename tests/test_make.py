@@ -76,6 +76,7 @@ def test_defaults_of_make(project):
     ("words", "message"),
     [
         ([], "IN is missing; write make protect IN=folder OUT=folder"),
+        (["evidence", "IN=a"], "OUT is missing; write make evidence IN=folder OUT=folder"),
         (["in=a", "out=b"], "nothing is called in= out=; known: IN= OUT="),
         (["IN=a", "OUT=b", "SYSTEMS=s"], "nothing is called SYSTEMS=; known: IN= OUT="),
         *(
@@ -86,5 +87,6 @@ def test_defaults_of_make(project):
 )
 def test_what_make_cannot_use_was_not_named_in_one_line(project, words, message):
     """`bash: line 1: IN: make ...`; in= and SYSTEMS= counted for nothing, RENAME=yes kept names."""
-    (line,) = make(project, "protect", *words, status=2).stderr.splitlines()
-    assert f"*** make protect: {message}" in line
+    words = words if "evidence" in words else ["protect", *words]
+    (line,) = make(project, *words, status=2).stderr.splitlines()
+    assert f"*** make {words[0]}: {message}" in line
