@@ -11,7 +11,7 @@ NAMES := IN OUT SYSTEM PER CHANNELS LEVEL TIME ENDS SPEAKERS KEY_FILE NJ RENAME 
 UNKNOWN := $(sort $(filter-out $(NAMES) PYTHON,$(GIVEN)))
 check = $(if $(UNKNOWN),$(error make $@: nothing is called $(UNKNOWN:%=%=); known: $(NAMES:%=%=))) \
 	$(if $(value IN),,$(error make $@: IN is missing; write make $@ IN=folder OUT=folder)) \
-	$(if $(filter evidence$(value OUT),$@),$(error make $@: OUT is missing; write make $@ IN=folder OUT=folder)) \
+	$(if $(value OUT),,$(if $(filter evidence,$@),$(error make $@: OUT is missing; write make $@ IN=folder OUT=folder))) \
 	$(foreach name,RENAME TEXTS,$(if $(filter-out x xtrue xfalse,x$(value $(name))),$(error make $@: $(name) is true or false)))
 OPTIONS = --per="$${PER:-file}" $${SPEAKERS:+--speakers="$$SPEAKERS"} $${KEY_FILE:+--key-file="$$KEY_FILE"} $${NJ:+--nj="$$NJ"} \
 	$${TURNS:+--turns="$$TURNS"}
