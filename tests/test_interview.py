@@ -451,11 +451,14 @@ def test_a_file_of_spans_that_is_of_no_use_ends_the_run(interview, tmp_path, whe
 
 
 @pytest.mark.parametrize(("files", "words", "why"), [
+    ({}, (), "talk.wav: .*/in has no turns of it; write a table"),
+    ({"talk.srt": SRT.format("Ja.")}, (), "talk.srt names nobody; write a table"),
     ({"talk.rttm": RTTM, "talk.tsv": "0 3 A\n3 12 B\n"}, (), "talk.tsv: says other turns than"),
     ({"talk.cha": CHA.format("*INT:\tja . \x150_5000\x15\n*B:\tnein .")},
      ("--keep", "INT"), "talk.cha: somebody speaks at a time that is not said"),
     ({"talk.tsv": "0 12 A\n"}, ("--keep", "A", "--channels", "each"), "in which channel"),
-    ({"talk.redact.tsv": "1.0 x name\n"}, ("--redact", "beside"), "talk.redact.tsv:1"),
+    ({"talk.rttm": RTTM, "talk.redact.tsv": "1.0 x name\n"}, ("--redact", "beside"),
+     "talk.redact.tsv:1"),
     ({"talk.rttm": RTTM, "talk.redact.TextGrid": tiers(("Redaktion", 1, 2, "x"))},
      ("--redact", "IN"), "marks nothing; call a tier `redact`"),
 ])  # fmt: skip
@@ -463,20 +466,21 @@ def test_what_is_said_of_a_recording_is_refused_for_it_alone(
     interview, tmp_path, capsys, files, words, why
 ):
     """A damaged table counted as none where the recording was done before; nobody is kept where
-    the turns leave a doubt."""
-    (interview / "talk.rttm").unlink()
+    the turns leave a doubt; and a recording without turns had one voice for all, as TURNS said."""
     out = tmp_path / "out"
-    if "--redact" in words:
+    if "beside" in words:
         assert run("--turns", "beside", "--redact", "beside", interview, out) == 0
+    (interview / "talk.rttm").unlink()
     write(interview / "other.wav", speechlike(1.0))
-    for name, text in files.items():
+    for name, text in {"other.tsv": "0 1 C\n", **files}.items():
         (interview / name).write_text(text)
     words = [interview if word == "IN" else word for word in words]
-    if interview in words:
-        out = tmp_path / "other"
-    refuses("1 of 2", run, "--turns", "beside", *words,
-                  interview, out, kind=LossError)  # fmt: skip
-    assert why in capsys.readouterr().err and [x.name for x in out.glob("*.wav")] == ["other.wav"]
+    refuses("1 of 2", run, "--turns", "beside", *words, interview, out, kind=LossError)
+    assert re.search(why, capsys.readouterr().err)
+    assert [x.name for x in out.glob("*.wav")] == ["other.wav"]
+    (tmp_path / "none").mkdir()
+    refuses("other.wav: .*none has no turns of any recording", run, "--turns", tmp_path / "none",
+            interview, tmp_path / "no")  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "cue", "who"), [
@@ -497,7 +501,7 @@ def test_whoever_is_not_named_in_a_cue_is_somebody(interview, tmp_path, name, cu
     assert turns.read_turns(tmp_path / "a.cha")[0][:2] == (0, 3)
     (interview / "talk.rttm").unlink()
     (interview / "talk.srt").write_text(SRT.format("INT: Wie? Anna: Gut."))
-    wishes = scenes.Wishes("beside", keep=frozenset({"INT"}))
+    wishes = scenes.Wishes("beside", keep="INT")
     (scene,) = wishes.read(interview, [Path("talk.wav")]).values()
     assert scene.kept == {"INT"} and not scene.clear(None)
 
