@@ -631,9 +631,10 @@ def _read_names(table: Path) -> dict[str, str]:
     return found
 
 
-def with_name(path: Path, error: Exception) -> str:
-    """Message of an error, with the name of the file."""
-    return str(error) if str(path) in str(error) else f"{path}: {error}"
+def with_name(path: Path, error: Exception, made: Path | None = None) -> str:
+    """Message of an error, with the name of the file, unless it has that of what is made of it."""
+    said = str(error)
+    return said if str(path) in said or str(made or path) in said else f"{path}: {said}"
 
 
 # ---- Side by side: a task for each file, in processes that share the loaded system.

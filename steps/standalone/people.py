@@ -253,20 +253,21 @@ class Scene:
     @property
     def told(self) -> dict[str, object]:
         """Row of the account: people, turns, seconds of overlap and in the clear, and spans."""
-        named = [turn for turn in self.turns if turn.person]
-        clear = sum(end - begin for begin, end in self.clear(None))
+        named, removed = [turn for turn in self.turns if turn.person], dict[str, list[float]]()
         found: dict[str, object] = {}
         if named:
             found |= {"people": len({t.person for t in named}), "turns": len(named)}
-            found |= {"seconds_overlap": round(overlap(named), 2)}
+            found["seconds_overlap"] = round(overlap(named), 2)
         if self.sure is not None:
-            found |= {"sure": round(self.sure, 3)}
+            found["sure"] = round(self.sure, 3)
         if self.kept:
-            found |= {"seconds_clear": round(clear, 2)}
-        kinds = dict.fromkeys(span.words for span in self.spans)
-        spans = {kind: [s.end - s.begin for s in self.spans if s.words == kind] for kind in kinds}
-        texts = [f"{kind}: {len(own)}, {sum(own):.1f} s" for kind, own in spans.items()]
-        return found | ({"removed": "; ".join(texts)} if texts else {})
+            found["seconds_clear"] = round(sum(end - begin for begin, end in self.clear(None)), 2)
+        for span in self.spans:
+            removed.setdefault(span.words, []).append(span.end - span.begin)
+        if removed:
+            texts = (f"{kind}: {len(own)}, {sum(own):.1f} s" for kind, own in removed.items())
+            found["removed"] = "; ".join(texts)
+        return found
 
 
 def in_words(told: Iterable[Mapping[str, Any]], shared: bool = False) -> str:

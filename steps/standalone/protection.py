@@ -35,6 +35,7 @@ from steps.standalone.job import (
     plain,
     result_of,
     size_of,
+    with_name,
 )
 from steps.standalone.people import (
     Part,
@@ -603,12 +604,11 @@ def protect_all(
             faults[path] = result
         else:
             done(path, result)
-    failed = {path: str(faults[path]) for _, path in wanted if path in faults}
-    for path, why in failed.items():
-        where = str(work.source / path)
-        failed[path] = why if where in why or str(work.target(path)) in why else f"{where}: {why}"
+    failed = {path: faults[path] for _, path in wanted if path in faults}
     stale = [own for path in failed for own in (work.target(path), *work.tables(path))]
     for target in filter(os.path.lexists, stale):
         with suppress(IsADirectoryError):  # which was why
             target.unlink()
-    return failed
+    return {
+        path: with_name(work.source / path, why, work.target(path)) for path, why in failed.items()
+    }
