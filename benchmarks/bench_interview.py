@@ -35,7 +35,7 @@ import soundfile
 from rapidfuzz.distance import Levenshtein
 
 from benchmarks.conversations import confusion, converse, readers
-from benchmarks.measuring import CORPORA, LEAST, MOST, Judged, judge, skip
+from benchmarks.measuring import CORPORA, LEAST, MOST, Judged, judge, show, skip
 from local.evidence import figures as judged
 from local.metrics.detection import eer_speechbrain
 from steps.anonymisers.registry import Anonymiser, AsItIs
@@ -270,21 +270,21 @@ def evidence(folder: Path, asked: Any) -> list[Judged]:
     people = readers(SPEECH, 24)
     groups = np.array_split(sorted(people), 9)
     parts = ({name: people[name] for name in own.tolist()} for own in groups)
-    known, rows = make(folder / "in", parts, asked.seconds), []
+    known, told = make(folder / "in", parts, asked.seconds), []
     protect(folder / "in", folder / "out", "--turns", "beside")
     protect_singly(known, folder, alone)
     for source, out, words in (("in", "out", ["--turns", "beside"]), ("single", "singly", [])):
         call("local/measure_evidence.py", *words, folder / source, folder / out)
-        told = json.loads((folder / f"{out}.evidence.json").read_text("utf-8"))["attacks"]
-        rows.append({(own["attacker"], own["encoder"]): own["linking"] for own in told})
-    print("attacker", "encoder", "EER with turns", "one by one", "difference", sep="\t")
-    apart = 0
-    for name, single in rows[1].items():
-        both = rows[0][name], single
-        eers = [judged.value(report, "eer") for report in both]
-        apart += eers[0].apart(eers[1])
-        rise = f"{100 * (eers[0].value - eers[1].value):+.1f}"
-        print(*name, *(judged.said(report, "eer") for report in both), rise, sep="\t")
+        found = json.loads((folder / f"{out}.evidence.json").read_text("utf-8"))["attacks"]
+        told.append({(own["attacker"], own["encoder"]): own["linking"] for own in found})
+    apart, rows = 0, [["attacker", "encoder", "EER with turns", "one by one", "difference"]]
+    for name in told[1]:
+        both = [own[name] for own in told]
+        turned, single = (judged.value(report, "eer") for report in both)
+        apart += turned.apart(single)
+        rise = f"{100 * (turned.value - single.value):+.1f}"
+        rows.append([*name, *(judged.said(report, "eer") for report in both), rise])
+    show(ROOT / "benchmarks/interview_evidence.csv", rows)
     return [("attackers whose EERs with turns and one by one are apart", apart, MOST, 0)]
 
 
