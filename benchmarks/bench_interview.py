@@ -284,7 +284,7 @@ def evidence(folder: Path, asked: Any) -> list[Judged]:
         apart += turned.apart(single)
         rise = f"{100 * (turned.value - single.value):+.1f}"
         rows.append([*name, *(judged.said(report, "eer") for report in both), rise])
-    show(ROOT / "benchmarks/interview_evidence.csv", rows)
+    show(ROOT / "docs/interview_evidence.csv", rows)
     return [("attackers whose EERs with turns and one by one are apart", apart, MOST, 0)]
 
 
