@@ -140,21 +140,6 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
 
 
 class TestFineTuning:
-    def test_a_stopped_one_resumes_to_the_same_bits(self, trained, tmp_path):
-        conf, data, first = trained
-        words = ("--init-from", first, "--steps", 4, conf, data)
-        whole, resumed = tmp_path / "whole", tmp_path / "resumed"
-        assert train(*words, whole) == 0
-        write_conf(conf, training={**TRAINING, "checkpoint_every": 2})
-        assert train(*words, resumed) == 0
-        for path in sorted((resumed / "checkpoints").glob("*.pt"))[1:]:
-            path.unlink()
-        (resumed / "final.pt").unlink()
-        assert train(*words, resumed) == 0
-        uninterrupted = weights(whole)
-        for name, value in weights(resumed).items():
-            assert torch.equal(value, uninterrupted[name])
-
     def test_another_network_cannot_be_gone_on_from(self, trained, tmp_path):
         conf, data, first = trained
         write_conf(conf, network={**NETWORK, "embedding": 5})

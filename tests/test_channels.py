@@ -33,7 +33,7 @@ from steps.emotion.functionals import ENERGY, MELODY, functionals
 from steps.speaker.backends import CentredCosine, TfidfBackend, learn_idf
 from tests.recipes import copy_world, run_recipe
 from tests.refusals import accepts, refuses
-from tests.scored import compute, trials_of
+from tests.scored import trials_of
 from utils.archives import read_vectors
 from utils.tables import write_map
 
@@ -239,40 +239,6 @@ def test_an_utterance_without_phones_ended_the_recipe(caplog: pytest.LogCaptureF
     assert side.spk2utt == {"a": ["a-1"], "b": ["b-1"]}
     assert embeddings(vectors, of, path="x", utt2spk_path="u").ids == ["a-1", "b-1"]
     assert caplog.messages[1].startswith("x: 1 of 3 x-vectors are zero, such as a-2: nothing")
-
-
-@pytest.mark.parametrize(
-    ("people", "recordings", "models", "known", "undefined", "said"),
-    [
-        ("abc", 1, "abc", ["eer", "eer_all", "named"], [],
-         "3 recordings: left out, as fewer than 2 people with target trials have so many"),
-        ("ab", 4, "ab", ["eer", "eer_3", "eer_all", "named_all"], [],
-         "10 recordings: left out"),
-        ("ab", 4, "a", [], ["p_value_eer", "p_value_named"], "all recordings: left out"),
-        ("abc", 2, "", ["eer"], ["eer_normalised", "d_ece_normalised_all"],
-         "3 recordings: left out"),
-    ],
-    ids=["one recording a person", "two people", "one of two enrolled", "one candidate each"],
-)  # fmt: skip
-def test_too_little_to_say_anything_by_recordings(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, people: str, recordings: int, models: str,
-    known: list[str], undefined: list[str], said: str,
-) -> None:  # fmt: skip
-    """Without models every person is compared with one: the first two with themselves."""
-    utts = {f"{p}{r}": p for p in people for r in range(recordings)}
-    trials = [(m, utt) for utt, p in utts.items() for m in models or p.replace("c", "a")]
-    for name, last in (("t", lambda m, u: "target" if m == u[0] else "nontarget"),
-                       ("s", lambda m, u: len(m + u) + 0.1 * ord(u[0]))):  # fmt: skip
-        (tmp_path / name).write_text("".join(f"{m} {u} {last(m, u)}\n" for m, u in trials))
-    write_map(tmp_path / "utt2spk", utts)
-    options = ["--recordings", "--utt2spk", tmp_path / "utt2spk", "--bootstrap", 5]
-    found = compute(tmp_path, "verification", *options, tmp_path / "t", tmp_path / "s")
-    figures = {name.removesuffix("_recordings"): value for name, value in found.items()}
-    assert all(figures[name] is not None for name in known)
-    assert all(figures[name] is None for name in undefined)
-    assert any(line.startswith(said) for line in caplog.messages)
-    for line in caplog.messages:
-        assert "\n" not in line
 
 
 @pytest.mark.slow

@@ -46,18 +46,6 @@ def test_split_variance_by_hand():
     refuses("single x-vector", split_variance, vectors[:2], np.array(["a", "b"]))
 
 
-def test_variance_within_speakers_is_not_counted_twice():
-    rng = np.random.default_rng(5)
-    speakers = np.repeat(list("abcdef"), 3)
-    vectors = rng.standard_normal((6, 4))[np.unique(speakers, return_inverse=True)[1]]
-    vectors = vectors + 0.7 * rng.standard_normal((18, 4))
-    means, within = split_variance(vectors, speakers)
-    frames = FrameGaussians(means, np.broadcast_to(within, means.shape))
-    mean, variance = frames.moments()
-    np.testing.assert_allclose(mean, vectors.mean(axis=0))
-    np.testing.assert_allclose(variance, vectors.var(axis=0))
-
-
 # PSD as a generator
 
 N_GROUPS, PER_GROUP, SIZE = 3, 4, 5

@@ -8,12 +8,10 @@ from collections.abc import Callable
 from dataclasses import make_dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import soundfile
-import torch
 import yaml
 
 from local import check_external
@@ -36,7 +34,7 @@ from steps.synthesis.voices import VoicePool
 from steps.training.settings import read_config
 from tests.refusals import refuses
 from utils import fix_data_dir
-from utils.archives import ArchiveWriter, read_vectors, write_archive
+from utils.archives import ArchiveWriter, write_archive
 from utils.cli import UserError
 from utils.datachecks import probe_audio
 from utils.datadir import load_data_dir, read_training_speakers
@@ -103,14 +101,6 @@ def test_floats_in_units_of_16_bit_were_clipped_to_square_waves(tmp_path):
         if scale == 3:
             assert np.abs(read_audio("u", str(path)).samples).max() == pytest.approx(3, abs=0.01)
     refuses("u: .*samples reach 32768 times full scale", read_audio, "u", str(path))
-
-
-def test_a_truncated_flac_without_utt2dur_passed(tmp_path):
-    path = tmp_path / "a.flac"
-    noise = np.random.default_rng(1).normal(0, 0.1, 16000)
-    soundfile.write(path, noise, 16000)
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    no_audio(path, "is truncated or damaged")
 
 
 @pytest.mark.parametrize("what", NO_FILES)
@@ -228,12 +218,6 @@ def test_1e_3_is_no_number_of_yaml_and_nobody_said_so(tmp_path):
     refuses(said, parse_settings, kind, {"rate": "1e-3"}, "a")
 
 
-def test_an_offset_beyond_an_integer(tmp_path):
-    write_archive(tmp_path / "x", {"a": np.ones(3)})
-    (tmp_path / "x.scp").write_text(f"a {tmp_path}/x.ark:{'9' * 30}\n")
-    refuses("beyond all files", read_vectors, tmp_path / "x.scp")
-
-
 NETWORKS: dict[str, Callable[[Path], object]] = {
     "encoders/ecapa_mini": partial(read_config, EncoderConfig),
     "encoders/xvector_mini": partial(read_config, EncoderConfig),
@@ -317,17 +301,3 @@ def test_headers_of_all_kinds_are_taken(tmp_path, kind, subtype):
     path = tmp_path / "a.wav"
     soundfile.write(path, np.sin(np.arange(1600) / 10) / 2, 16000, subtype=subtype, format=kind)
     assert probe_audio(path).problem == ""
-
-
-@pytest.mark.parametrize("name", ["mean", "deviation", "conditioner.fixed"])
-@pytest.mark.parametrize(
-    "value", [None, "a", torch.tensor(1.0), torch.zeros(0), torch.full((2,), torch.nan)]
-)
-def test_vectors_beside_the_weights_were_not_looked_at(tmp_path, name, value):
-    """A WGAN's deviation could be a word until a vector was made; a number gave a TypeError."""
-    kind: Any = idmap.MlpTrainer if "." in name else idmap.WganTrainer
-    values, conf = {"generator": kind.__name__[:-7]}, tmp_path / "generator.yaml"
-    weights = kind.network_class(kind.kind("x").network, 2).state_dict()
-    assert kind.load(values, conf, weights, 1).dimension == 2
-    message = rf"{tmp_path}/final\.pt: ({name}: not a vector|does not hold the weights)"
-    refuses(message, kind.load, values, conf, {**weights, name: value}, 1)

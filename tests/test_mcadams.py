@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.signal import lfilter
 
 from steps.anonymisers import mcadams
@@ -128,18 +126,6 @@ def test_real_poles_stay_and_none_is_dropped():
         expected = np.real(np.poly([*real, *moved, *moved.conj()]))
         warped = mcadams.expand(mcadams.warp_angles(factors, 0.7))[:, 0]
         assert warped == pytest.approx(expected, abs=1e-10)
-
-
-@given(st.integers(0, 2**32), st.integers(1, 12))
-def test_factors_multiply_to_the_polynomial(seed, m):
-    rng = np.random.default_rng(seed)
-    k = np.tanh(rng.standard_normal((2 * m, 5)) * rng.uniform(0.3, 2.0))  # reflection: stable poles
-    a = np.ones((1, 5))
-    for row in k:
-        a = np.concatenate([a, np.zeros((1, 5))])
-        a = a + row * a[::-1]
-    factors, _ = mcadams.factorise(a)
-    assert np.max(np.abs(mcadams.expand(factors) - a) / np.abs(a).max(axis=0)) < 1e-8
 
 
 def test_frames_that_do_not_settle_go_to_numpy_roots_and_are_counted(speech, monkeypatch):

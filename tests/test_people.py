@@ -192,14 +192,6 @@ def test_ranks_among_drawn_candidates_by_hand() -> None:
     assert report["n_speakers"] == 2
 
 
-def test_distractors_make_naming_no_easier() -> None:
-    (enrol, trial), (others, _) = people(3, 12, 6, 2.0), people(4, 40, 1, 2.0)
-    others = side({f"x{s}": [others.vectors[u] for u in own]
-                   for s, own in others.spk2utt.items()}, "o")  # fmt: skip
-    alone, among = (crowd(s, trial) for s in ([("e", enrol)], [("e", enrol), ("o", others)]))
-    assert among["legal_linkability_52_candidates"] <= alone["legal_linkability_12_candidates"]  # type: ignore[operator]
-
-
 def test_a_channel_of_the_distractors_makes_naming_no_harder() -> None:
     """Enrolled vectors are 30 from the origin in one dimension; what is heard, and the second
     distractors, as far in another."""
