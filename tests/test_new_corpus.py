@@ -1,16 +1,13 @@
 """A corpus of people's own: a table of recordings, or a Kaldi data directory, that runs."""
 
-import re
 import shutil
 from pathlib import Path
 
 import pytest
 import soundfile
 
-from local.make_data_dir import main
 from tests.corpus_trees import ROOT, prepare, table, write_audio
 from tests.recipes import TEMPLATE, Done, run_recipe, run_words
-from utils.cli import UserError
 
 PEOPLE = {"Anna B": "F", "berta": "female", "C": "f", "dora": "f", "emil": "m", "fritz": "M",
           "gustav": "male", "hans": "m"}  # fmt: skip
@@ -105,49 +102,6 @@ def test_the_template_is_a_recipe_for_such_a_table(tmp_path, mine):
     shutil.copytree(folder / "data/train", tmp_path / "train")
     prepare(folder, "--corpus", mine, "--enrol-utts", 2, "--train-from", tmp_path / "train")
     assert len(set(table(trials))) == 4
-
-
-def check_refusal(path: Path, capsys: pytest.CaptureFixture[str], said: str, status: int) -> None:
-    with pytest.raises(UserError) as error:
-        main([str(path), str(path.parent / "out")])
-    assert said in f"{capsys.readouterr().err}{error.value}"
-    assert error.value.exit_status == status and not (path.parent / "out").exists()
-
-
-@pytest.mark.parametrize(
-    ("line", "old", "new", "said", "status"),
-    [
-        (1, "speaker", "who", "mine.tsv:1: no column speaker; a header line with tabs is", 2),
-        (0, "\t", ",", ":1: no column file; a header", 2),
-        (0, "(?s)\n.*", "\n", "mine.tsv: lists no utterance", 2),
-        (0, "(?s).*", "", "mine.tsv:1: no column file", 2),
-        (0, "\n", "\r\n", "dos2unix", 2),
-        (0, "Words", "Wörter", "not UTF-8", 2),  # written as Latin-1
-        (3, "\tF", "", "mine.tsv:3: 3 tab-separated fields, but 4 columns", 2),
-        (6, "\tberta\t", "\tAnna_B\t", "'Anna B' and 'Anna_B' would both be called Anna_B", 2),
-        (3, "_2.opus", "_1.wav", "is listed twice, with the same audio: ", 2),
-        (3, "_2.opus", "_9.opus", "Anna B_9.opus is missing", 3),
-        (2, "\tF\t", "\tx\t", "speaker Anna_B has several genders", 3),
-        (2, "\tF\t", "\t\t", "is not given a gender", 3),
-        (2, "Words of 1", "", "there is no transcript for", 3),
-        (2, "audio/Anna B/day 1/Anna B_1.wav", "", "there is no audio file for it", 3),
-        (2, "\tAnna B\t", "\t\t", "the speaker '' does not begin", 3),
-    ],
-)  # fmt: skip
-def test_bad_tables_are_told_by_line_or_file(mine, capsys, line, old, new, said, status):
-    """line: where it is changed; 0 is everywhere."""
-    lines = mine.read_text().splitlines(keepends=True)
-    before = lines[line - 1] if line else "".join(lines)
-    changed = re.sub(old, new, before)
-    assert changed != before
-    lines[slice(line - 1, line) if line else slice(None)] = [changed]
-    mine.write_bytes("".join(lines).encode("latin-1"))
-    check_refusal(mine, capsys, said, status)
-
-
-def test_a_recording_of_two_channels_is_named(mine, capsys):
-    soundfile.write(mine.parent / "audio/C/day2/C_1.wav", [[0.1, 0.2]] * 1000, 16000)
-    check_refusal(mine, capsys, "C_1.wav has 2 channels", 3)
 
 
 def write_kaldi(folder: Path) -> Path:

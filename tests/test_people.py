@@ -391,17 +391,6 @@ def test_distractors_are_protected_as_the_enrolment_is(tmp_path, monkeypatch):
         assert f"data/{name}" in made
 
 
-def test_a_training_set_in_pieces_gives_distractors(tmp_path, monkeypatch):
-    made = planned(
-        tmp_path, monkeypatch, distractors="train", chunk_seconds="4", informed_level="spk",
-        attackers="ignorant lazy_informed semi_informed_backend",
-    )  # fmt: skip
-    for name in ("train", "train_b2r_spk"):
-        assert "--chunk-seconds 4" in made[f"exp/xvectors/resemblyzer/{name}"]
-    crowds = [made[path] for path in made if "/crowd_lazy_informed" in path]
-    assert any("--other exp/xvectors/resemblyzer/train_b2r_spk" in words for words in crowds)
-
-
 def test_distractors_who_are_evaluated_or_missing_are_refused(tmp_path, monkeypatch):
     for name, why in (("e_enrolls", "is evaluated"), ("gone", "data/gone is missing")):
         refuses(why, planned, tmp_path / name, monkeypatch, distractors=name)
