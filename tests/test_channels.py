@@ -2,6 +2,7 @@
 
 import csv
 import json
+from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 
@@ -243,43 +244,29 @@ def test_an_utterance_without_phones_ended_the_recipe(caplog: pytest.LogCaptureF
 
 @pytest.mark.slow
 def test_every_channel_attacks(world: Path, tmp_path: Path) -> None:
-    """Scores and figures of all channels and both fusions; those that train do so, too."""
+    """Scores and figures of all channels and fusions; those that learn do so, too, with weights of
+    their own. Voices are compared where there are some: not in the file as it is written."""
     folder = copy_world(world, tmp_path / "small")
-    channels = "words/tfidf sounds/tfidf timing/plda melody/plda"
+    heard = ["tiny/plda", "words/tfidf", "sounds/tfidf", "timing/plda", "melody/plda"]
+    learnt = ["energy/plda", "level/gaussian", "rhythm/gaussian"]
+    fixed = ["energy/cosine", "level/distance"]
+    if find_spec("moonshine_voice"):  # it has no wheel everywhere
+        learnt, fixed = [*learnt, "content/plda"], [*fixed, "content/cosine"]
+    fused = ["fused", "fused_without_words", "fused_learnt"]
     options = ["--systems=b2", "--genders=f", "--attackers=ignorant semi_informed_backend"]
-    options += [f"--evaluators=tiny/plda {channels} fused fused_without_words"]
+    options += [f"--evaluators={' '.join([*heard, *learnt, *fixed, *fused])}"]
     run_recipe(folder, *options, "--report-audio=false")
     rows = list(csv.DictReader((folder / "exp/results/metrics.csv").open()))
     eers = {(row["evaluator"], row["attacker"]) for row in rows if row["metric"] == "eer"}
-    attackers = ("unprotected", "ignorant", "semi_informed_backend")
-    evaluators = ("tiny/plda", *channels.split(), "fused", "fused_without_words")
-    assert eers >= {*product(evaluators, attackers)}
-    beside = {row["evaluator"] for row in rows if row["metric"] == "eer_beside_words"}
-    assert beside == {"fused"}
+    everybody = ("unprotected", "ignorant", "semi_informed_backend")
+    assert eers >= {*product([*heard, *learnt, *fused[:2]], everybody)}
+    assert eers >= {*product(fixed, everybody[:2])}
+    assert eers >= {("fused_learnt", everybody[0]), ("fused_learnt", everybody[2])}
+    assert ("fused_learnt", "ignorant") not in eers
+    assert {row["evaluator"] for row in rows if row["metric"] == "eer_beside_words"} == {"fused"}
     voices = {row["evaluator"] for row in rows if row["family"] in ("legal", "similarity")}
     assert voices == {"tiny/plda", "timing/plda", "melody/plda"}
-    again = run_recipe(folder, *options, "--report-audio=false")
-    assert "making" not in again.stdout
-
-
-@pytest.mark.slow
-def test_the_file_as_written_attacks(world: Path, tmp_path: Path) -> None:
-    """Of each evaluator there are scores and no figures of voices; weights of
-    those who learn are theirs."""
-    pytest.importorskip("moonshine_voice", reason="Moonshine has no wheel here")
-    folder = copy_world(world, tmp_path / "small")
-    learnt = ["content/plda", "energy/plda", "level/gaussian", "rhythm/gaussian"]
-    others = ["content/cosine", "energy/cosine", "level/distance"]
-    options = ["--systems=b2", "--genders=mixed", "--attackers=ignorant semi_informed_backend"]
-    options += [f"--evaluators=tiny/plda {' '.join([*others, *learnt])} fused fused_learnt"]
-    run_recipe(folder, *options, "--report-audio=false")
-    rows = list(csv.DictReader((folder / "exp/results/metrics.csv").open()))
-    eers = {(row["evaluator"], row["attacker"]) for row in rows if row["metric"] == "eer"}
-    assert eers >= {*product([*others, *learnt, "fused"], ("unprotected", "ignorant"))}
-    assert eers >= {*product([*learnt, "fused", "fused_learnt"], ("semi_informed_backend",))}
-    assert ("fused_learnt", "unprotected") in eers and ("fused_learnt", "ignorant") not in eers
-    voices = {row["evaluator"] for row in rows if row["family"] in ("legal", "similarity")}
-    assert voices == {"tiny/plda"}
     (told,) = (folder / "exp/scores").glob("b2/semi*.fused_learnt/*/*/weights.json")
     weights = json.loads(told.read_text())["weights"]
-    assert len(weights) == 5 and len(set(weights.values())) == 5
+    assert len(weights) > 4 and len(set(weights.values())) == len(weights)
+    assert "making" not in run_recipe(folder, *options, "--report-audio=false").stdout
