@@ -21,7 +21,7 @@ from steps.speaker import network as layers
 from steps.speaker.config import AugmentConfig, EncoderConfig, FeatureConfig
 from steps.speaker.encoders import NetworkEncoder, TooShortError, load_encoder
 from steps.speaker.network import EncoderNetwork
-from steps.speaker.training import EncoderTrainer, equal_error_rate, make_validation_set
+from steps.speaker.training import EncoderTrainer, make_validation_set
 from steps.training.audio import TrainingAudio, hold_out, load_training_audio
 from steps.training.loop import batches_ahead
 from steps.training.settings import read_config
@@ -264,12 +264,6 @@ def test_draws_of_one_utterance_passed_for_utterances_of_a_speaker(caplog, monke
     found = segments({utt: f"{utt[:2]}{int(utt[-1]) // 2}" for utt in every})
     assert [utt for utt, _ in found] == [utts[0], utts[3]]  # two, each in two draws
     assert len(segments({})) == 4
-
-
-def test_validation_eer_of_known_scores():
-    target = np.array([True, True, False, False])
-    assert equal_error_rate(np.array([4.0, 3.0, 2.0, 1.0]), target) == 0.0
-    assert equal_error_rate(np.array([4.0, 1.0, 2.0, 0.0]), target) == 0.5
 
 
 def test_augmentation_is_what_it_says():

@@ -7,11 +7,7 @@ import numpy as np
 import pytest
 
 from steps.generators.base import Generator, Wanted, load_generator
-from steps.generators.frames import (
-    FrameGaussians,
-    read_frames,
-    split_variance,
-)
+from steps.generators.frames import FrameGaussians, read_frames, split_variance
 from steps.sources import VoiceKey
 from tests.refusals import refuses
 from tests.world import run_of

@@ -5,13 +5,7 @@ import pytest
 from scipy.signal import lfilter
 
 from steps.anonymisers import mcadams
-from steps.anonymisers.mcadams import (
-    EPSILON,
-    HOP,
-    burg,
-    burg_lattice,
-    transform,
-)
+from steps.anonymisers.mcadams import EPSILON, HOP, burg, burg_lattice, transform
 from steps.anonymisers.registry import AsItIs, OutputLevel
 from tests.refusals import refuses
 

@@ -305,16 +305,6 @@ def test_beside_one_of_three_runs_the_first_of_two_was_drawn_twice_as_often() ->
     assert made[0, 0] == 0.5 and made[0, 1:].mean() == pytest.approx(0.5, abs=0.06)
 
 
-def test_of_one_candidate_normalisation_leaves_nothing() -> None:
-    rows = [(p, f"{p}{r}", True) for p in "abc" for r in range(3)]
-    rows += [("x", f"y{r}", False) for r in range(3)]
-    trials = trials_of(rows)
-    people = find_speakers(trials, {u: u[0] for u in trials.trial}, trials_path="", utt2spk_path="")
-    found = recordings(trials, np.arange(12.0), people)
-    assert math.isnan(found["eer_normalised"])
-    assert 0 <= found["eer"] <= 1 and 0 < found["p_value_eer"] <= 1
-
-
 def test_the_choice_of_many_figures_had_a_p_value_that_could_not_be_small() -> None:
     """With 999 permutations the rarest of 160 figures was never rarer than about 0.1."""
     trials, score, people = made_up(4, 2.0)
@@ -345,10 +335,7 @@ def test_figures_of_all_resamples_at_once_are_those_of_each_alone() -> None:
     assert none[:2].all() and np.isnan(several[:, none]).all()
     for i in np.flatnonzero(~none):
         blocks = detection.pav(t[i], n[i])
-        alone = [
-            detection.eer(t[i], n[i]),
-            detection.d_ece(blocks.llr, blocks.t, blocks.n),
-        ]
+        alone = [detection.eer(t[i], n[i]), detection.d_ece(blocks.llr, blocks.t, blocks.n)]
         np.testing.assert_array_equal(several[:, i], alone)
 
 

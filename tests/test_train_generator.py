@@ -10,11 +10,7 @@ import yaml
 from steps.generate_speakers import main as generate
 from steps.generators.idmap import MlpTrainer, WganTrainer
 from steps.generators.idmap_diff import DiffTrainer
-from steps.generators.training import (
-    make_training_vectors,
-    problem_of,
-    train_generator,
-)
+from steps.generators.training import make_training_vectors, problem_of, train_generator
 from steps.measure_capacity import main as measure
 from steps.train_generator import main as train
 from tests.refusals import accepts, refuses
