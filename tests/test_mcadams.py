@@ -128,7 +128,7 @@ def test_frames_that_do_not_settle_go_to_numpy_roots_and_are_counted(speech, mon
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block", [1, 2, 3, 7, 50, 100000])
+@pytest.mark.parametrize("block", [1, 7, 100000])
 def test_same_bits_whatever_the_block(speech, block):
     expected = transform(speech, 0.8)
     assert np.array_equal(transform(speech, 0.8, block=block).samples, expected.samples)
