@@ -19,6 +19,7 @@ Equal keys get equal pseudo-speakers. Draws depend on the seed, the draw and the
 order, number of jobs or machine.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -77,7 +78,11 @@ def main(
         raise UserError(f"--dataset {name!r}: a name without blanks is needed")
     keys = make_keys(anonymiser.level, data.utt2spk, name)
     speakers = read_sources(data, resources)
-    sources = {utt: speakers[spk] for utt, spk in data.utt2spk.items()}
+    languages = data.tables.get("utt2lang", {})
+    sources = {
+        utt: replace(speakers[spk], language=languages.get(utt))
+        for utt, spk in data.utt2spk.items()
+    }
 
     (out / "wav.scp").unlink(missing_ok=True)  # until the audio is whole again
     result = protect_audio(data.wav, keys, sources, anonymiser, wav_dir, progress("anonymise"))

@@ -151,13 +151,15 @@ class SourceSpeaker:
     """Speaker of an utterance. Values that were not given are None.
 
     speaker: only to exclude them from their own targets. gender: f, m or other. xvector: (d,)
-    mean of the speaker in this set. f0: their log-F0 statistics in this set.
+    mean of the speaker in this set. f0: their log-F0 statistics in this set. language: of the
+    utterance, as utt2lang has it.
     """
 
     speaker: str
     gender: str | None = None
     xvector: Float64 | None = None
     f0: F0Stats | None = None
+    language: str | None = None
 
 
 def read_sources(data: DataDir, resources: Resources) -> dict[str, SourceSpeaker]:

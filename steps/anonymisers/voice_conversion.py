@@ -205,7 +205,8 @@ class VoiceConversion(Anonymiser):
         f0 = self._f0_map(source, target)
         if not self.own.reads:
             return self._synthesiser.convert(wave, target, f0), dict(info)
-        made, seconds, words = cast("BnSynthesiser", self._synthesiser).tell(wave, target, f0)
+        synthesiser = cast("BnSynthesiser", self._synthesiser)
+        made, seconds, words = synthesiser.tell(wave, target, f0, source.language)
         return made, info | base.told_as(seconds) | {base.WORDS: words}
 
     def hear(self, wave: Float64) -> str:

@@ -434,12 +434,17 @@ class RepairingReader:
         self._doubt = 1.0 if doubt is None else doubt
         self._aligner, self._in_place = Aligner(), in_place
 
-    def read(self, wave: Float64, heard: Float64, of: ContentLayout) -> Repaired | None:
+    def read(
+        self, wave: Float64, heard: Float64, of: ContentLayout, language: str | None = None
+    ) -> Repaired | None:
         """Read a signal (m,) at 16 kHz, of content heard (T, d), normalised; None where that cannot
-        be: it has no words, does not say what was recognised, or that is unsure on the whole, also
-        where it is less unsure and Whisper, if installed, hears another language than English."""
+        be: it has no words, does not say what was recognised, that is unsure on the whole, or the
+        language is not English. Where the language is not given, Whisper, if installed, is asked
+        for it where words are less unsure."""
         from steps.asr.engines import foreign
 
+        if language and not is_english(language):
+            return None
         text, probable = heard_words(self._recogniser, wave)
         fits = [fit for one in spellings(text) if (fit := self._fit(wave, one, heard, of))]
         if not fits:
@@ -451,7 +456,7 @@ class RepairingReader:
         own = written(words, text)
         certain = np.array([min(probable[i] for i in places) for places in own]) * known
         sure = float(np.average(certain, weights=np.diff(found)[:, 0]))
-        if sure < _UNREAD or (sure < _ASKED and foreign("", wave)):
+        if sure < _UNREAD or (sure < _ASKED and not language and foreign("", wave)):
             return None
         doubtful = certain < 1 - self._doubt
         said, kept = _mask(spans, n_frames), _mask(compress(spans, doubtful), n_frames)
@@ -533,6 +538,15 @@ def agreement(read: Float32, heard: Float64, words: Sequence[Bool]) -> Float64:
     with np.errstate(invalid="ignore", divide="ignore"):
         cosines = sums[:, 0] / np.sqrt(sums[:, 1] * sums[:, 2])
     return np.clip(np.nan_to_num(cosines, nan=1.0) / _AGREES, 0, 1)
+
+
+def is_english(language: str) -> bool:
+    """Whether a code or a name of a language, such as en, eng, en-GB or English, is of English.
+
+    >>> [is_english(x) for x in ("en_US", "English", "de", "enm")]
+    [True, True, False, False]
+    """
+    return re.split("[-_]", language.lower())[0] in ("en", "eng", "english")
 
 
 def heard_words(recogniser: Recogniser, wave: Float64) -> tuple[str, Sequence[float]]:

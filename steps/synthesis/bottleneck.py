@@ -455,12 +455,12 @@ class BnSynthesiser(TrainedSynthesiser):
         of its own, also without words."""
         return self.tell(wave, target, f0).samples
 
-    def tell(self, wave: Float64, target: Target, f0: F0Map) -> Told:
-        """Converted speech, and what became of the source."""
+    def tell(self, wave: Float64, target: Target, f0: F0Map, language: str | None = None) -> Told:
+        """Converted speech, and what became of the source. language: of `RepairingReader.read`."""
         if self._recogniser is not None and self._repairing is None:
             return self.say(self.hear(wave), target, f0)
         level, n_samples, wave = float(np.mean(wave**2)), len(wave), raised(wave)
-        content, source, seconds, words = self._found(wave, target.content)
+        content, source, seconds, words = self._found(wave, target.content, language)
         if not source.sounds.any():
             return Told(np.zeros(n_samples), seconds)
         level = _READ_LEVEL**2 if "read" in seconds else level
@@ -518,7 +518,7 @@ class BnSynthesiser(TrainedSynthesiser):
         return self.limited(out)
 
     def _found(
-        self, wave: Float64, change: ContentMap | None
+        self, wave: Float64, change: ContentMap | None, language: str | None
     ) -> tuple[Float32, SourceFeatures, dict[str, float], Sequence[Moved]]:
         """Content (T, d) to be spoken, changed, what else of the source counts, and the seconds and
         words of `tell`."""
@@ -526,7 +526,7 @@ class BnSynthesiser(TrainedSynthesiser):
         if self._repairing is None or not len(content):
             return self._changed(content, change), source, {}, ()
         mean, sd = (self.network.statistic(f"content_{name}") for name in ("mean", "sd"))
-        found = self._repairing.read(wave, (content - mean) / sd, self.extractor)
+        found = self._repairing.read(wave, (content - mean) / sd, self.extractor, language)
         content = self._changed(content, change)
         if found is None:
             return content, source, {"unread": len(wave) / SAMPLE_RATE}, ()

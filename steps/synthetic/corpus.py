@@ -580,4 +580,5 @@ def data_tables(
         "spk2gender": {speaker: genders[speaker] for speaker in speakers},
         "text": {item.utt: item.text for _, item in spoken},
         "utt2dur": {item.utt: f"{item.seconds:.4f}" for _, item in spoken},
+        "utt2lang": {item.utt: "en" for _, item in spoken},
     }
