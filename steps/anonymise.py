@@ -19,7 +19,6 @@ Equal keys get equal pseudo-speakers. Draws depend on the seed, the draw and the
 order, number of jobs or machine.
 """
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -78,10 +77,9 @@ def main(
         raise UserError(f"--dataset {name!r}: a name without blanks is needed")
     keys = make_keys(anonymiser.level, data.utt2spk, name)
     speakers = read_sources(data, resources)
-    languages = data.tables.get("utt2lang", {})
+    told = data.tables.get("utt2lang", {})
     sources = {
-        utt: replace(speakers[spk], language=languages.get(utt))
-        for utt, spk in data.utt2spk.items()
+        utt: speakers[spk]._replace(language=told.get(utt)) for utt, spk in data.utt2spk.items()
     }
 
     (out / "wav.scp").unlink(missing_ok=True)  # until the audio is whole again

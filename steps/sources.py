@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -146,8 +146,7 @@ class FromSettings(Declared[Any]):
             self.notes.append(text)
 
 
-@dataclass(frozen=True)
-class SourceSpeaker:
+class SourceSpeaker(NamedTuple):
     """Speaker of an utterance. Values that were not given are None.
 
     speaker: only to exclude them from their own targets. gender: f, m or other. xvector: (d,)

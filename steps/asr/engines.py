@@ -439,10 +439,11 @@ class WhisperNetwork:
             raise UserError(f"{folder or WHISPER}: {TOKENISER}: {error}") from error
         self._mel = mel(sr=SAMPLE_RATE, n_fft=_WINDOW, n_mels=self._model.n_mels)
 
-    def encode(self, samples: Float64, seconds: float = WHISPER_SECONDS) -> Any:
-        """Frames of a signal (n,) at 16 kHz, filled to so many seconds, at most WHISPER_SECONDS, as
-        CTranslate2 holds them: (1, 50 seconds, d); the first n // WHISPER_FRAME are its own."""
-        features = self._features(samples, seconds)[None].astype(np.float32)
+    def encode(self, samples: Float64, silence: float = WHISPER_SECONDS) -> Any:
+        """Frames (1, T, d) of a signal (n,) at 16 kHz and so many seconds of silence, together at
+        most WHISPER_SECONDS, as CTranslate2 holds them: the first n // WHISPER_FRAME are its own,
+        and T is 1500 by default."""
+        features = self._features(samples, silence)[None].astype(np.float32)
         return self._model.encode(self._view(np.ascontiguousarray(features)), to_cpu=True)
 
     def languages(self, frames: Any) -> dict[str, float]:
@@ -464,10 +465,10 @@ class WhisperNetwork:
         tokens = [int(token) for token in found.sequences_ids[0]]
         return tokens[:limit], len(tokens) < limit
 
-    def _features(self, samples: Float64, seconds: float = WHISPER_SECONDS) -> Float64:
-        """Log mel energies (n_mels, 100 seconds), scaled as Whisper learnt them."""
-        n = round(seconds * SAMPLE_RATE)
-        filled = np.pad(samples, (0, max(0, n - len(samples))))[:n]
+    def _features(self, samples: Float64, silence: float = WHISPER_SECONDS) -> Float64:
+        """Log mel energies (n_mels, 2 T), scaled as Whisper learnt them; see `encode`."""
+        more, most = (round(x * SAMPLE_RATE) for x in (silence, WHISPER_SECONDS))
+        filled = np.pad(samples, (0, more))[:most]
         padded = np.pad(filled, _WINDOW // 2, mode="reflect")
         frames = np.lib.stride_tricks.sliding_window_view(padded, _WINDOW)[:-1:_HOP]
         window = np.hanning(_WINDOW + 1)[:-1]
@@ -520,11 +521,9 @@ class WhisperRecogniser:
             return "", 0.0
         pieces = [*cut_at_pauses(signal, WHISPER_SECONDS)]
         places = np.linspace(0, len(pieces) - 1, min(len(pieces), _LANGUAGE_PIECES)).round()
-        told = []
-        for piece in (pieces[int(at)] for at in places):
-            # One second of silence tells the same as the rest of 30, in a tenth of the time.
-            seconds = min(WHISPER_SECONDS, np.ceil(len(piece) / SAMPLE_RATE) + 1)
-            told.append(self._network.languages(self._network.encode(piece, seconds)))
+        # A second of silence tells the same as the rest of 30, in a tenth of the time.
+        encoded = (self._network.encode(pieces[int(at)], 1.0) for at in places)
+        told = [self._network.languages(frames) for frames in encoded]
         mean = {name: float(np.mean([one[name] for one in told])) for name in told[0]}
         best = max(mean, key=mean.__getitem__)
         return best, mean[best]

@@ -396,6 +396,7 @@ class Reader(nn.Module):
 _FADE = 5  # frames of content over which what is read and what is heard are faded into each other
 _AGREES = 0.5  # cosine of content as read and as heard of a word that was said
 _UNREAD = 0.3  # mean of how sure words are, by their time, below which they are not read
+_ENGLISH = re.compile("en(g|glish)?([-_].*)?", re.IGNORECASE)  # en, eng, en-GB, English
 _ASKED = 0.6  # the same, below which they are not read if their language is surely another
 _LOUD = 0.01  # power beside the mean one of words, from which on a sound between them counts
 
@@ -443,7 +444,7 @@ class RepairingReader:
         for it where words are less unsure."""
         from steps.asr.engines import foreign
 
-        if language and not is_english(language):
+        if language and not _ENGLISH.fullmatch(language):
             return None
         text, probable = heard_words(self._recogniser, wave)
         fits = [fit for one in spellings(text) if (fit := self._fit(wave, one, heard, of))]
@@ -538,15 +539,6 @@ def agreement(read: Float32, heard: Float64, words: Sequence[Bool]) -> Float64:
     with np.errstate(invalid="ignore", divide="ignore"):
         cosines = sums[:, 0] / np.sqrt(sums[:, 1] * sums[:, 2])
     return np.clip(np.nan_to_num(cosines, nan=1.0) / _AGREES, 0, 1)
-
-
-def is_english(language: str) -> bool:
-    """Whether a code or a name of a language, such as en, eng, en-GB or English, is of English.
-
-    >>> [is_english(x) for x in ("en_US", "English", "de", "enm")]
-    [True, True, False, False]
-    """
-    return re.split("[-_]", language.lower())[0] in ("en", "eng", "english")
 
 
 def heard_words(recogniser: Recogniser, wave: Float64) -> tuple[str, Sequence[float]]:
