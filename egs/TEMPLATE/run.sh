@@ -16,7 +16,7 @@ corpus=        # folder of the corpus, where it needs one (egs/<corpus>/README.m
 download=false # fetch the corpus first, where its prepare.sh can
 protocol=      # a challenge whose attackers and evaluators are taken: conf/protocols/<protocol>.yaml (docs/protocols.md)
 ## What protects
-systems="b2 b2r bn_map" # what protects: conf/systems/<system>.yaml; two that hide little, and what `make protect` does
+systems="b2 b2r bn_map" # what protects: conf/systems/<system>.yaml
 external=               # speech that something else protected: "<name>=<folder>[,<folder of a second draw>][,train=<folder>] ..." (docs/your_own_system.md)
 external_command=       # a program that protects: "<name>=<program> ... {in} ... {out} ... [{seed}]"
 ## Who attacks

@@ -251,14 +251,14 @@ class VoiceConversion(Anonymiser):
         return np.maximum([half, quarter], np.finfo(float).tiny)
 
     def _make(self, key: VoiceKey, source: SourceSpeaker) -> Pseudo:
-        own, draws, exclude = self.own, self.draws, {source.speaker}
+        own, draws = self.own, self.draws
         # One vector for all depends on no source; but no source is among their own voices.
         level = "" if self._generator.name == CONSTANT else self.level
         wanted = wanted_of(level, None if own.gender == ANY else own.gender, key, source, draws)
         y, drawn = self._generator.generate(wanted)
         if own.leak:
             y = (1.0 - own.leak) * y + own.leak * _alike(source.xvector, y)
-        voices, weights = self._nearest(y, wanted.gender, exclude)
+        voices, weights = self._nearest(y, wanted.gender, {source.speaker})
         f0, warp = self._f0_stats(drawn, voices, weights), None
         energy, slope = 1.0, 0.0
         if own.bends:  # the change of vocal tract of a pseudo-speaker, so that few formants stay

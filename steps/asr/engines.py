@@ -4,9 +4,11 @@ import hashlib
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -452,7 +454,7 @@ class WhisperNetwork:
         if not self._model.is_multilingual:
             return {"en": 1.0}
         (found,) = self._model.detect_language(frames)
-        return {name.strip("<|>"): float(probability) for name, probability in found}
+        return {name.strip("<|>"): probability for name, probability in found}
 
     def write(self, frames: Any, language: str, limit: int) -> tuple[list[int], bool]:
         """Tokens of at most `limit`, each the likeliest, and whether the end was reached."""
@@ -465,7 +467,7 @@ class WhisperNetwork:
         tokens = [int(token) for token in found.sequences_ids[0]]
         return tokens[:limit], len(tokens) < limit
 
-    def _features(self, samples: Float64, silence: float = WHISPER_SECONDS) -> Float64:
+    def _features(self, samples: Float64, silence: float) -> Float64:
         """Log mel energies (n_mels, 2 T), scaled as Whisper learnt them; see `encode`."""
         more, most = (round(x * SAMPLE_RATE) for x in (silence, WHISPER_SECONDS))
         filled = np.pad(samples, (0, more))[:most]
@@ -513,33 +515,37 @@ class WhisperRecogniser:
             words.append(self._network.tokens.decode(tokens).strip())
         return Hypothesis(" ".join(words), "; ".join(notes))
 
-    def language_of(self, utt: str, samples: Float64) -> tuple[str, float]:
+    def language_of(
+        self, utt: str, samples: Float64, silence: float = WHISPER_SECONDS
+    ) -> tuple[str, float]:
         """Code of the language of a recording (n,) at 16 kHz and its probability, the mean of three
-        pieces of a long one; an empty text and 0 for digital silence."""
+        pieces of a long one, each with so much silence (`WhisperNetwork.encode`); an empty text and
+        0 for digital silence."""
         signal = condition(utt, samples)
         if signal is None:
             return "", 0.0
         pieces = [*cut_at_pauses(signal, WHISPER_SECONDS)]
         places = np.linspace(0, len(pieces) - 1, min(len(pieces), _LANGUAGE_PIECES)).round()
-        # A second of silence tells the same as the rest of 30, in a tenth of the time.
-        encoded = (self._network.encode(pieces[int(at)], 1.0) for at in places)
-        told = [self._network.languages(frames) for frames in encoded]
+        network = self._network
+        told = [network.languages(network.encode(pieces[int(at)], silence)) for at in places]
         mean = {name: float(np.mean([one[name] for one in told])) for name in told[0]}
-        best = max(mean, key=mean.__getitem__)
-        return best, mean[best]
+        return max(mean.items(), key=itemgetter(1))
 
 
-@cache
-def _listener() -> WhisperRecogniser:
-    """Whisper, loaded once a process; UserError where it is not installed."""
-    return WhisperRecogniser()
+_listener = cache(WhisperRecogniser)  # loaded once a process
 
 
 def foreign(utt: str, samples: Float64) -> str:
     """Code of the language of a recording (n,) at 16 kHz that is surely not English; nothing for
-    any other, and where Whisper is not installed."""
-    try:
-        language, probability = _listener().language_of(utt, samples)
-    except UserError:
-        return ""
-    return language if language != "en" and probability >= SURE else ""
+    any other, and where Whisper is not installed.
+
+    It hears all of 30 s where a second of silence makes another language likely: that takes a tenth
+    of the time, and some accents for languages.
+    """
+    language = ""
+    with suppress(UserError):
+        for silence, least in ((1.0, 0.5), (WHISPER_SECONDS, SURE)):
+            language, probability = _listener().language_of(utt, samples, silence)
+            if language == "en" or probability < least:
+                return ""
+    return language
