@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from local.metrics.detection import WEAK
-from local.plan.evaluators import TRAINING
 from local.protocols.attackers import ATTACKERS
 from local.report import frame, select
 from local.report.frame import Results, attacker, group_of, say, value_of, where
@@ -123,7 +122,7 @@ def _trainings(results: Results) -> str:
     eers = frame.eers(results.metrics)
     eers = eers[np.isfinite(eers["value"])]
     of = [eers[name] for name in ("system", "split", "attacker")]
-    values = eers.groupby([*of, eers["evaluator"].str.replace(TRAINING, "", regex=True)])["value"]
+    values = eers.groupby([*of, eers["evaluator"].replace(results.trainings)])["value"]
     spread = values.agg(["size", np.ptp])
     several = spread[spread["size"] > 1]
     n, most = several.max() if len(several) else (1, 0.0)
@@ -163,7 +162,7 @@ def what_now(results: Results) -> list[Advice]:
         (deaf and not hears, "evaluators", [*evaluators, "pyannote/cosine"]),
         (not learnt, "attackers", [*own, *more]),
         (learnt and anew != own, "attackers anew", anew),
-        (trains and not any(map(TRAINING.search, evaluators)), "trainings", "3"),
+        (trains and not results.trainings, "trainings", "3"),
         (_too_few(results), "corpus", "FOLDER"),
     )
     return [

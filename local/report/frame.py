@@ -510,6 +510,11 @@ class Results:
         """Command, commit, machine and versions; empty where the run did not say."""
         return dict(self.run.get("origin", {}))
 
+    @property
+    def trainings(self) -> dict[str, str]:
+        """Evaluators that are another training of one, and which."""
+        return dict(self.run.get("trainings", {}))
+
     def settings(self, system: str) -> dict[str, Any]:
         """conf.json of a system as the run recorded it; empty where it did not."""
         return dict(self.run.get("systems", {}).get(system, {}))

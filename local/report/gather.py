@@ -438,7 +438,7 @@ def keep(results: Path, out: Path, names: dict[str, str], command: str = "") -> 
         rows = read_somewhere(read_frame(results / name, METRICS))
         table = rows.to_csv(index=False, lineterminator="\n").encode()
     told[name] = f"sha256:{sha256(table)}"
-    told |= {what: run[what] for what in ("corpus", "corpus_note") if run.get(what)}
+    told |= {what: run[what] for what in ("corpus", "corpus_note", "trainings") if run.get(what)}
     told |= {"missing": json.loads(lost)} if run.get("missing") else {}
     write_file(out / name, table)
     write_file(out / "command.txt", text + "\n")
