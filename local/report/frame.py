@@ -21,11 +21,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
-import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from local.metrics.intervals import COLUMNS as FIGURE
 from local.metrics.intervals import is_falsely_sure, key
+from local.metrics.registry import KNOWN, read_table
 from local.protocols import attackers
 from utils.cli import UserError
 from utils.tables import is_there, read_bytes, read_json, write_file
@@ -123,9 +123,11 @@ NOTHING = Value()
 PLAIN = Measure("", "", digits=2)
 
 
-_ROWS = pd.read_csv(ROOT / "local/report/measures.csv", keep_default_na=False)
-_ROWS["scale"] = _ROWS["unit"].map({"%": 100.0}).fillna(1.0)
-MEASURES = {str(row["name"]): Measure(**row) for row in _ROWS.to_dict("records")}
+def _measure(name: str, title: str, unit: str, digits: int, better: int, card: str = "") -> Measure:
+    return Measure(name, title, unit, 100.0 if unit == "%" else 1.0, digits, better, card)
+
+
+MEASURES = {name: _measure(name, *own) for name, own in KNOWN["measures"].items()}
 UTILITY_MEASURES = ("wer", "uar", "mos")  # those that stand beside privacy
 
 
@@ -135,14 +137,14 @@ def measure(of: str, **changes: Any) -> Measure:
 
 
 def read_columns(columns: Iterable[str | Mapping[str, Any]]) -> list[Measure]:
-    """Columns as tables.yaml has them."""
+    """Columns as tables.yaml and measures.yaml have them."""
     return [measure(own) if isinstance(own, str) else measure(**own) for own in columns]
 
 
-TABLES = yaml.safe_load((ROOT / "local/report/tables.yaml").read_text(encoding="utf-8"))
+TABLES = read_table(ROOT / "local/report/tables.yaml")
 COLUMNS = {name: read_columns(own) for name, own in TABLES["columns"].items()}
 _READ = [*chain(*COLUMNS.values(), read_columns(TABLES["read"]),
-                *(read_columns(own["columns"]) for own in TABLES["report"].values()))]  # fmt: skip
+                *(read_columns(own["columns"]) for own in KNOWN["tables"].values()))]  # fmt: skip
 
 
 def read_somewhere(metrics: pd.DataFrame) -> pd.DataFrame:

@@ -82,7 +82,7 @@ def _count(figures: Json, name: str) -> object:
 
 
 def tabulate(folder: Path, where: Row) -> tuple[list[Row], list[Row]]:
-    """The rows of one folder of figures: those with a title in measures.csv, and figures by
+    """The rows of one folder of figures: those with a title in measures.yaml, and figures by
     speaker. where: its labels.
 
     Matrices, zoo points and other figures stay in the JSON.

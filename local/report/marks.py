@@ -377,6 +377,7 @@ KINDS: Mapping[str, Callable[[Sequence[str], Path], Table]] = {
     "paper": paper_table,
     "claims": tables.claims_table,
     "verdicts": lambda *_: verdicts_table(),
+    "cards": lambda *_: tables.cards_table(),
 }
 _BLOCK = re.compile(
     r"(?P<begin><!-- table: (?P<kind>\w+)(?P<words>[^\n]*?)(?: columns=(?P<columns>\S+))? -->\n)"

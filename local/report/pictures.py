@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import yaml
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import MaxNLocator
 
 from local.metrics.recordings import LENGTHS
+from local.metrics.registry import read_table
 from local.metrics.similarity import dominance_of_rows
 from local.protocols.attackers import CONTROLS
 from local.report import draw, frame, select
@@ -30,9 +30,7 @@ Found = Drawing | None
 _GREY: dict[str, Any] = {"color": draw.SOFT}
 
 
-SAID: dict[str, dict[str, Any]] = yaml.safe_load(
-    (frame.ROOT / "local/report/pictures.yaml").read_text(encoding="utf-8")
-)
+SAID: dict[str, dict[str, Any]] = read_table(frame.ROOT / "local/report/pictures.yaml")
 
 
 def empty(kind: str, title: str = "", **more: Any) -> tuple[Canvas, Axes]:

@@ -12,6 +12,7 @@ import pandas as pd
 from pandas import DataFrame, to_numeric
 
 from local.metrics.recordings import LENGTHS
+from local.metrics.registry import KNOWN
 from local.protocols.attackers import CONTROLS
 from local.report import frame, select
 from local.report.frame import MEASURES, Marked, Measure, Value, show, value_of, where
@@ -45,7 +46,8 @@ class Table:
 class Spec:
     """A table with a row for each subject of a family of figures, by split and system.
 
-    counts: its last columns. attackers: whether each attacker has rows; else those of none.
+    counts: its last columns. attackers: whether each attacker has rows; else those of none. of:
+    what it is computed of.
     """
 
     title: str
@@ -53,11 +55,12 @@ class Spec:
     family: str
     counts: Mapping[str, str]
     attackers: bool = False
+    of: str = ""
 
 
 SPECS = {
     name: Spec(**own | {"columns": frame.read_columns(own["columns"])})
-    for name, own in frame.TABLES["report"].items()
+    for name, own in KNOWN["tables"].items()
 }
 PROSODY = SPECS.pop("prosody")  # of no evaluator of privacy, so not among the others
 
@@ -536,9 +539,11 @@ _LINK = re.compile(r"\[([^]]*)\]\([^)]*\)")
 
 
 class Card(NamedTuple):
-    """name: of its file; paragraphs: what is asked, how to read it, what it hides."""
+    """name: of its file; keys: of metrics; paragraphs: what is asked, how to read it, what it
+    hides."""
 
     name: str
+    keys: str
     title: str
     paragraphs: tuple[str, ...]
 
@@ -554,16 +559,25 @@ def terms_in(texts: Iterable[str]) -> dict[str, str]:
 
 def cards() -> Iterator[Card]:
     """Every card that a term has, by name."""
-    for name in sorted(set(TERMS.values())):
-        text = (CARDS / f"{name}.md").read_text(encoding="utf-8")
-        title = text.splitlines()[0].removeprefix("# ")
-        told = re.findall(r"^\*\*([^*]+)\.\*\* (.+)$", text, flags=re.MULTILINE)
-        yield Card(
-            name,
-            _plain(title.rpartition("`: ")[2] or title),
-            tuple(_plain(said) for what, said in told if what in _SHOWN)
-            or (_plain(text.split("\n\n")[1]),),
-        )
+    return map(_read_card, sorted(set(TERMS.values())))
+
+
+def _read_card(name: str) -> Card:
+    text = (CARDS / f"{name}.md").read_text(encoding="utf-8")
+    keys, _, title = text.splitlines()[0].removeprefix("# ").rpartition(": ")
+    told = re.findall(r"^\*\*([^*]+)\.\*\* (.+)$", text, flags=re.MULTILINE)
+    shown = tuple(_plain(said) for what, said in told if what in _SHOWN)
+    return Card(name, keys, _plain(title), shown or (_plain(text.split("\n\n")[1]),))
+
+
+def cards_table() -> Table:
+    """`<!-- table: cards -->`: the question, metrics and name of each card."""
+    every = (_read_card(path.stem) for path in sorted(CARDS.glob("[!R]*.md")))
+    rows: list[list[str]] = [
+        [card.paragraphs[0], Marked(card.keys), Marked(f"[{card.title}]({card.name}.md)")]
+        for card in every
+    ]
+    return Table(["question", "metrics", "card"], rows)
 
 
 def _plain(text: str) -> str:
