@@ -53,7 +53,8 @@ def main(
     from pandas import DataFrame
 
     from local.report import gather as of
-    from local.report.frame import METRICS, SPEAKERS, Results, with_numbers, write_frame
+    from local.report.frame import METRICS, SPEAKERS, with_numbers, write_frame
+    from local.report.results import Results
 
     folders, unlabelled = of.labelled(figures)
     nameless = {lost["what"] for lost in unlabelled}

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from local.compute_metrics import main
-from local.report.frame import MEASURES
 from local.report.marks import render_page
+from local.report.measures import MEASURES
 from tests.scored import write_lists
 from tests.test_compute_metrics import leakage_files, pair_files
 

@@ -16,7 +16,7 @@ from local.metrics.intervals import but, key
 from local.metrics.verification import find_speakers
 from local.report import findings, select, tables
 from local.report.findings import warnings as warned
-from local.report.frame import NOTHING, Value
+from local.report.measures import NOTHING, Value
 from local.report.page import markdown
 from local.report.pictures import recordings
 from local.report.select import Evidence, Level, fold, judge

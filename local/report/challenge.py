@@ -19,7 +19,8 @@ from pandas import DataFrame, MultiIndex, concat
 from local.metrics.detection import tag
 from local.metrics.registry import read_table
 from local.protocols.attackers import Privacy, Protocol, Sets
-from local.report.frame import ROOT, SIMILARITY, UTILITY, VERIFICATION, where
+from local.report.frame import SIMILARITY, UTILITY, VERIFICATION, where
+from local.report.measures import ROOT
 from utils.cli import UserError
 from utils.tables import read_lines
 

@@ -8,12 +8,14 @@ import numpy as np
 
 from local.metrics.detection import WEAK
 from local.protocols.attackers import ATTACKERS
-from local.report import frame, select
-from local.report.frame import Results, attacker, group_of, say, value_of, where
+from local.report import frame, measures, select, wording
+from local.report.frame import value_of, where
+from local.report.results import Results
 from local.report.select import FEWEST, MARGIN, NO_RISE, unprotected
+from local.report.wording import attacker, group_of, say
 from steps.speaker.kinds import STRONG, kind_of, shipped
 
-EER = frame.MEASURES["eer"]
+EER = measures.MEASURES["eer"]
 
 
 def people(results: Results) -> str:
@@ -49,7 +51,7 @@ def too_weak(results: Results) -> str:
 
 def warnings(results: Results) -> list[str]:
     """Sentences, one a cause: figures that must not be read as privacy, and attackers not run."""
-    missing = frame.absent(set(frame.eers(results.metrics)["attacker"]))
+    missing = wording.absent(set(frame.eers(results.metrics)["attacker"]))
     said = [too_weak(results), _may_err(results), _no_better(results), _too_few(results)]
     said += [_deaf(results), say("lost", n=len(results.missing)), _fewer(results)]
     return [*filter(None, said), *filter(None, [say("not_run", missing=missing)])]
@@ -109,10 +111,10 @@ def _fewer(results: Results) -> str:
     """Systems that some attackers of others were not run on: they look better for it."""
     eers = select.no_controls(frame.eers(results.metrics))
     eers = eers[eers["system"] != "original"]
-    left_out = {"white_box", *frame.absent([*eers["attacker"]])}  # not every system can have it
+    left_out = {"white_box", *wording.absent([*eers["attacker"]])}  # not every system can have it
     found: dict[str, list[str]] = {}
     for system, run in eers.groupby("system", sort=False)["attacker"]:
-        for name in (c for c in frame.absent([*run]) if c not in left_out):
+        for name in (c for c in wording.absent([*run]) if c not in left_out):
             found.setdefault(name, []).append(system)
     return say("fewer", found=found)
 
@@ -220,9 +222,9 @@ _SHOWN = {"eer", "d_ece", "deid", "g_vd", "linkability"}
 
 def not_measured(results: Results) -> list[str]:
     """Figures that a reader might take for granted and nobody measured."""
-    lacking = [m for m in frame.UTILITY_MEASURES if m not in {*results.metrics["metric"]}]
+    lacking = [m for m in measures.UTILITY_MEASURES if m not in {*results.metrics["metric"]}]
     said = [say("unmeasured", metric=metric) for metric in lacking]
-    if len(lacking) == len(frame.UTILITY_MEASURES):
+    if len(lacking) == len(measures.UTILITY_MEASURES):
         said = [say("unmeasured", metric="all")]
     undefined = results.metrics[results.metrics["value"].isna() & (results.metrics["tag"] == "")]
     if len(undefined):

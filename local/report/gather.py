@@ -27,17 +27,9 @@ import soundfile
 from local.metrics import recordings, verification
 from local.metrics.intervals import COLUMNS, Key
 from local.plan.labels import read_labels
-from local.report.frame import (
-    COUNTS,
-    MEASURES,
-    METRICS,
-    SETTINGS,
-    STRONGEST,
-    Group,
-    Results,
-    read_frame,
-    read_somewhere,
-)
+from local.report.frame import COUNTS, METRICS, STRONGEST, read_frame, read_somewhere
+from local.report.measures import MEASURES
+from local.report.results import SETTINGS, Group, Results
 from steps.audio import SAMPLE_RATE, read_audio
 from utils.cli import LossError, UserError
 from utils.datadir import DataDir, load_data_dir

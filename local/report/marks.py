@@ -13,8 +13,10 @@ from typing import Any
 from pandas import DataFrame, concat
 
 from local.metrics.recordings import LENGTHS
-from local.report import frame, tables
-from local.report.frame import COLUMNS, VOICES, Marked, Measure, attacker, code, show, value_of
+from local.report import frame, measures, tables, wording
+from local.report.frame import value_of
+from local.report.measures import COLUMNS, Measure, show
+from local.report.results import Results
 from local.report.select import NAMED, WORDS, attacks, strongest, trades, unprotected, verdicts
 from local.report.studies import nist_table, spread, voices_table
 from local.report.tables import (
@@ -26,6 +28,7 @@ from local.report.tables import (
     tabulate,
     verdicts_table,
 )
+from local.report.wording import VOICES, Marked, attacker, code
 from utils.cli import UserError
 from utils.tables import read_bytes, write_file
 
@@ -33,7 +36,7 @@ from utils.tables import read_bytes, write_file
 
 _GENDERS = ("f", "m")  # have a column or row, even where nothing was measured
 _ALIKE = COLUMNS["alike"]
-_EER = frame.measure("eer", title="EER of the strongest attacker")
+_EER = measures.measure("eer", title="EER of the strongest attacker")
 CONSOLE = 120  # letters in a line
 Row = tuple[str, str]  # system, split
 
@@ -58,7 +61,7 @@ class Selection:
         """UserError where a word or a folder is not known."""
         takes = "FOLDER... split= [systems= evaluators= attackers= figures=]"
         folders, options = read_mark(words, page, takes)
-        figures = concat([frame.read_metrics(page.parent / at / "metrics.csv") for at in folders])
+        figures = concat([frame.read_figures(page.parent / at / "metrics.csv") for at in folders])
         split, of = options["split"], f"{page}: the results of {' '.join(folders)} have no"
         own = frame.where(figures, split=(split, *(f"{split}_{group}" for group in VOICES)))
         if own.empty:
@@ -108,7 +111,7 @@ class Selection:
         ]
 
     @cached_property
-    def found(self) -> dict[tuple[str, ...], frame.Value]:
+    def found(self) -> dict[tuple[str, ...], measures.Value]:
         """Figures by system, split, family, attacker, evaluator and name."""
         by = ("system", "split", "family", "attacker", "evaluator", "figure")
         return frame.values(self.figures, *by)
@@ -169,7 +172,7 @@ def leaders_table(words: Sequence[str], page: Path) -> Table:
         )
         for at, split in ((0, options["split"]), (-1, options.get("use", options["split"])))
     )
-    results = frame.Results(metrics=attacked.figures)
+    results = Results(metrics=attacked.figures)
     found = {(own.system, own.split): own.verdict
              for judged in verdicts(results).values() for own in judged}  # fmt: skip
     lengths, columns, lines = ("1", "all"), used.measured("wer"), []
@@ -212,8 +215,8 @@ def front_table(block: Selection) -> Table:
         if trade.metric != "wer" or people is None:
             continue
         for point in sorted(trade.points, key=lambda p: (-p.privacy.value, p.system)):
-            numbers = [frame.number(100 * v.value, 1) for v in (point.privacy, point.utility)]
-            before = frame.enumerate_words([p.system for p in trade.behind(point)])
+            numbers = [measures.number(100 * v.value, 1) for v in (point.privacy, point.utility)]
+            before = wording.enumerate_words([p.system for p in trade.behind(point)])
             told = f"behind {before}" if before else Marked("**on the front**")
             rows.append([people, code(point.system), *numbers, trade.recogniser, told])
     header = ["voices", "system", "EER, folded at 50 % (%)", "WER (%)", "recogniser",
@@ -260,7 +263,7 @@ def attackers_table(block: Selection) -> Table:
         for end, people in block.groups.items()
     ]
 
-    def find(row: tuple[str, str, str], column: tuple[str, Measure]) -> frame.Value | None:
+    def find(row: tuple[str, str, str], column: tuple[str, Measure]) -> measures.Value | None:
         (system, who, by), (split, made) = row, column
         attack = (frame.LEAKAGE, "") if who == frame.LEAKAGE else (frame.VERIFICATION, who)
         return block.found.get((system, split, *attack, by, made.figure))
@@ -268,7 +271,7 @@ def attackers_table(block: Selection) -> Table:
     families = [frame.LEAKAGE, frame.VERIFICATION]
     wanted = frame.where(block.figures, family=families, figure=[*block.wanted])
     evaluators = frame.each(wanted, "evaluator")
-    known = product(block.systems, (*frame.ATTACKERS, frame.LEAKAGE), evaluators)
+    known = product(block.systems, (*wording.ATTACKERS, frame.LEAKAGE), evaluators)
     rows = [([code(row[0]), attacker(row[1]), row[2]], row) for row in known
             if any(find(row, column) for _, column in columns)]  # fmt: skip
     return pivot(["system", "attacker", "evaluator"], rows, columns, lambda row, column: show(
@@ -313,14 +316,16 @@ def targets_table(block: Selection) -> Table:
 
     def cell(row: tuple[str, Sequence[str]], made: Measure) -> str:
         of = [found.get((system, row[0], made.figure, made.by)) for system in row[1]]
-        return show(of[0], made) if len(of) == 1 else spread([v or frame.NOTHING for v in of], made)
+        return (
+            show(of[0], made) if len(of) == 1 else spread([v or measures.NOTHING for v in of], made)
+        )
 
     rows: list[tuple[list[str], tuple[str, Sequence[str]]]] = []
     for gender in _GENDERS:
         spoken = [(code("original"), ["original"])]
-        for name, systems in frame.target_series(block.systems, fewest=1).items():
+        for name, systems in wording.target_series(block.systems, fewest=1).items():
             told = systems if "_of_" in name else []  # else nobody says which of them are women
-            alike = [system for system in told if frame.target_gender(system) == gender]
+            alike = [system for system in told if wording.target_gender(system) == gender]
             other = [system for system in told if system not in alike]
             for who, some in (("", systems), (", own gender", alike), (", other gender", other)):
                 if len(some) > 1:
@@ -411,7 +416,7 @@ def render_page(path: Path) -> str:
 
 def cite(paper: str) -> str:
     """The author and year of a paper as the name of a file: champion_2021."""
-    words = frame.TABLES["papers"][paper].lower().replace("é", "e").split()
+    words = measures.TABLES["papers"][paper].lower().replace("é", "e").split()
     return f"{words[0]}_{words[-1]}"
 
 
@@ -420,14 +425,14 @@ def is_white_box(metrics: DataFrame) -> bool:
     2021)."""
     attacked = metrics[metrics["attacker"].str.startswith("white_box")]
     attacked = attacked[attacked["gender"].isin(_GENDERS)]
-    return any(map(frame.TARGET.fullmatch, attacked["system"]))
+    return any(map(wording.TARGET.fullmatch, attacked["system"]))
 
 
 def beside_paper(paper: str, results: Path, out: Path) -> str:
     """Write OUT/<author>_<year>.md with the paper's tables, and the figures of a folder of results
     beside them or beneath; returns the same for a console. UserError where the run has none."""
-    figures = frame.read_metrics(results / "metrics.csv")
-    asked, page = frame.TABLES["repeated"][paper], out / f"{cite(paper)}.md"
+    figures = frame.read_figures(results / "metrics.csv")
+    asked, page = measures.TABLES["repeated"][paper], out / f"{cite(paper)}.md"
     splits = [s for s in frame.each(figures, "split") if s.endswith(("_f", "_m"))]
     if not splits:
         raise UserError(f"{results}/metrics.csv: no figures of women or men alone, as papers have")
@@ -445,7 +450,7 @@ def beside_paper(paper: str, results: Path, out: Path) -> str:
     heads = [mark.partition(":")[2].partition(" ")[0] for mark in marks]
     parts = [f"\n## {f'Table {head}' if head else 'Here'}\n\n<!-- table: {mark} -->\n<!-- end -->\n"
              for head, mark in zip(heads, marks, strict=True)]  # fmt: skip
-    cited = frame.TABLES["papers"][paper]
+    cited = measures.TABLES["papers"][paper]
     write_file(page, "".join((f"# {cited}, and here\n", *parts)))
     text = render_page(page)
     write_file(page, text)
@@ -509,7 +514,7 @@ def escape(text: str) -> str:
     '\\\\texttt{b2\\\\_x} 9.1 [0.0, 28.3] \\\\% $-$1'
     """
     plain = re.sub(r"\\([\\`*_<&|])", r"\1", text)
-    found = "".join(frame.TABLES["latex"].get(letter, letter) for letter in plain)
+    found = "".join(measures.TABLES["latex"].get(letter, letter) for letter in plain)
     for pattern, replacement in _MARKS:
         found = pattern.sub(replacement, found)
     return "{}" + found if found[:1] in ("[", "*") else found  # or \\\\ before it would take it

@@ -20,17 +20,20 @@ from local.metrics.recordings import LENGTHS
 from local.metrics.registry import read_table
 from local.metrics.similarity import dominance_of_rows
 from local.protocols.attackers import CONTROLS
-from local.report import draw, frame, select
+from local.report import draw, frame, measures, select, wording
 from local.report.draw import Drawing, Picture, dot
-from local.report.frame import SETTINGS, UTILITY, Entry, Results, Value, attacker, number, where
+from local.report.frame import UTILITY, where
+from local.report.measures import Value, number
+from local.report.results import SETTINGS, Entry, Results
 from local.report.select import Trade, fold
+from local.report.wording import attacker
 from utils.arrays import Float64
 
 Found = Drawing | None
 _GREY: dict[str, Any] = {"color": draw.SOFT}
 
 
-SAID: dict[str, dict[str, Any]] = read_table(frame.ROOT / "local/report/pictures.yaml")
+SAID: dict[str, dict[str, Any]] = read_table(measures.ROOT / "local/report/pictures.yaml")
 
 
 def empty(kind: str, title: str = "", **more: Any) -> tuple[Canvas, Axes]:
@@ -43,7 +46,7 @@ def made(canvas: Canvas, kind: str, of: Sequence[str], **told: object) -> Drawin
     """The drawing of a canvas. kind: begins the name of its file and names its headline and its
     sentence, which are told the rest; of: what it is of, for the name of the file."""
     headline = SAID[kind]["headline"].format(**told)
-    return Drawing(canvas, draw.slug(kind, *of), headline, frame.say(kind, **told))
+    return Drawing(canvas, draw.slug(kind, *of), headline, wording.say(kind, **told))
 
 
 # One evaluator.
@@ -110,7 +113,7 @@ def trade_off(trade: Trade, systems: Sequence[str]) -> Found:
     if m.better < 0:
         axes.invert_yaxis()
     draw.legend(canvas)
-    title = f"Privacy against {frame.USES[m.name]}, {trade.split}, {trade.recogniser}"
+    title = f"Privacy against {wording.USES[m.name]}, {trade.split}, {trade.recogniser}"
     name = draw.slug("privacy", trade.metric, trade.recogniser, trade.split)
     return Drawing(canvas, name, title, trade.finding())
 
@@ -121,11 +124,13 @@ def by_target(results: Results, metric: str, by: str, split: str, series: str) -
     series: of results.target_series.
     """
     targets = results.target_series()[series]
-    values = {t: results.value(by, split, t, "", metric, UTILITY) or frame.NOTHING for t in targets}
+    values = {
+        t: results.value(by, split, t, "", metric, UTILITY) or measures.NOTHING for t in targets
+    }
     found = {target: value for target, value in values.items() if value.defined}
     if len(found) < 3:
         return None
-    m, (first, *_, last) = frame.MEASURES[metric], found
+    m, (first, *_, last) = measures.MEASURES[metric], found
     canvas, axes = empty("by_target", f"{split}, {by}", x=f"target voice, {first} to {last}",
                         y=m.heading)  # fmt: skip
     before = results.value(by, split, "original", "", metric, UTILITY)
@@ -138,7 +143,7 @@ def by_target(results: Results, metric: str, by: str, split: str, series: str) -
     ordered = sorted(found, key=lambda t: found[t].value, reverse=m.better < 0)
     worst, *_, best = [(target, m.say(found[target].value)) for target in ordered]
     return made(
-        canvas, "by_target", [metric, by, split, series], name=frame.USES[metric].capitalize(),
+        canvas, "by_target", [metric, by, split, series], name=wording.USES[metric].capitalize(),
         by=by, split=split, series=series, n=len(found), best=best, worst=worst,
         before=before and m.say(before.value),
     )  # fmt: skip
@@ -329,7 +334,7 @@ def ridge(results: Results, evaluator: str, split: str) -> Found:
             axes.stairs(share, edges, baseline=base, color=colour, linewidth=0.8)
         axes.stairs(base + 0.85 * d, edges, baseline=None, color=draw.INK, linewidth=1.1)
         at = (evaluator, split, of["system"], of["attacker"])
-        d_sys = results.value(*at, "linkability") or frame.NOTHING
+        d_sys = results.value(*at, "linkability") or measures.NOTHING
         said.append((of["system"], of["attacker"], d_sys, bins["mated"][d > 0.9].sum()))
     rows = [f"{draw.label(system, _NARROW)}\n{attacker(who)}" for system, who, *_ in said]
     axes.set_yticks([len(found) - 0.6 - k for k in range(len(found))], rows, fontsize=draw.SMALL)
@@ -426,7 +431,7 @@ def drawn(title: str, made: Iterable[Found], folder: Path | None) -> Section:
 
 def draw_utility(results: Results, folder: Path | None) -> Section:
     """Privacy against utility, a picture a split and measure, and utility by target."""
-    useful = where(results.metrics, family=UTILITY, metric=frame.UTILITY_MEASURES)
+    useful = where(results.metrics, family=UTILITY, metric=measures.UTILITY_MEASURES)
     measured = useful.drop_duplicates(["metric", "evaluator", "split"]).itertuples()
     trades = (trade_off(trade, results.systems()) for trade in select.trades(results.metrics))
     targets = (
@@ -440,7 +445,7 @@ def draw_all(results: Results, evaluator: str, folder: Path | None) -> list[Sect
     """Every section of one evaluator; PDFs go to `folder`, if there is one."""
     splits, known = results.splits(evaluator), results.attackers(evaluator)
     of = (results, evaluator)
-    attacked = [*product(splits, [a for a in frame.PROTECTED if a in known])]
+    attacked = [*product(splits, [a for a in wording.PROTECTED if a in known])]
     plan: dict[str, Iterable[Found]] = {
         "Overview": [scatter(*of)],
         "Voice similarity": (
