@@ -8,11 +8,11 @@ import numpy as np
 
 from local.metrics.detection import WEAK
 from local.protocols.attackers import ATTACKERS
-from local.report import frame, measures, select, wording
+from local.report import frame, measures, select
 from local.report.frame import value_of, where
 from local.report.results import Results
 from local.report.select import FEWEST, MARGIN, NO_RISE, unprotected
-from local.report.wording import attacker, group_of, say
+from local.report.wording import absent, attacker, group_of, say
 from steps.speaker.kinds import STRONG, kind_of, shipped
 
 EER = measures.MEASURES["eer"]
@@ -51,7 +51,7 @@ def too_weak(results: Results) -> str:
 
 def warnings(results: Results) -> list[str]:
     """Sentences, one a cause: figures that must not be read as privacy, and attackers not run."""
-    missing = wording.absent(set(frame.eers(results.metrics)["attacker"]))
+    missing = absent(set(frame.eers(results.metrics)["attacker"]))
     said = [too_weak(results), _may_err(results), _no_better(results), _too_few(results)]
     said += [_deaf(results), say("lost", n=len(results.missing)), _fewer(results)]
     return [*filter(None, said), *filter(None, [say("not_run", missing=missing)])]
@@ -111,10 +111,10 @@ def _fewer(results: Results) -> str:
     """Systems that some attackers of others were not run on: they look better for it."""
     eers = select.no_controls(frame.eers(results.metrics))
     eers = eers[eers["system"] != "original"]
-    left_out = {"white_box", *wording.absent([*eers["attacker"]])}  # not every system can have it
+    left_out = {"white_box", *absent([*eers["attacker"]])}  # not every system can have it
     found: dict[str, list[str]] = {}
     for system, run in eers.groupby("system", sort=False)["attacker"]:
-        for name in (c for c in wording.absent([*run]) if c not in left_out):
+        for name in (c for c in absent([*run]) if c not in left_out):
             found.setdefault(name, []).append(system)
     return say("fewer", found=found)
 

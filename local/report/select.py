@@ -19,8 +19,9 @@ from local.metrics.recordings import LENGTHS
 from local.protocols.attackers import ATTACKERS, CONTROLS
 from local.report import frame, measures, results, wording
 from local.report.frame import where
-from local.report.measures import NOTHING, Measure, Value, measure, percent, show
+from local.report.measures import NOTHING, UTILITY_MEASURES, Measure, Value, measure, percent, show
 from local.report.results import Results
+from local.report.wording import say
 from utils.arrays import Float64
 
 NAMED = key("named", recordings="all")
@@ -214,7 +215,7 @@ def judge(
     able = [a for a in defined if a.supports]
     if found.level >= Level.UNJUDGED and not able:
         ends = (a.bare.high for a in defined if math.isfinite(a.bare.high))
-        why = wording.say("not_able", high=min(ends, default=math.inf))
+        why = say("not_able", high=min(ends, default=math.inf))
         found = Verdict(Level.UNJUDGED, why, strongest, eers)
     if most is not None:
         level = Level.OFTEN if most.named > NAMED_OFTEN else Level.NOW_AND_THEN
@@ -225,7 +226,7 @@ def judge(
     surest = min(naming, key=lambda a: a.p_named, default=None)
     if found.level is Level.UNSHOWN and surest and surest.p_named < LEVEL:
         # Said however many attackers were run: each more makes a leak harder to establish.
-        maybe = wording.say("maybe_named", attack=surest, attacks=len(naming))
+        maybe = say("maybe_named", attack=surest, attacks=len(naming))
         why = f"but {maybe}, and {found.why.removeprefix('but ')}"
         return replace(found, why=why)
     return found
@@ -304,11 +305,11 @@ def _hidden(
     heard = [a for a in able if a.controlled]
     if all(a.control.defined and not a.controlled for a in able):
         best = min(able, key=lambda a: a.control.value).control
-        return {"level": Level.UNJUDGED, "why": wording.say("fails", control=best)}
+        return {"level": Level.UNJUDGED, "why": say("fails", control=best)}
     surest = min(naming, key=lambda a: a.p_named, default=None)
     maybe = surest is not None and surest.p_named < LEVEL
     reasons = {  # the first that holds is given
-        wording.say("maybe_named", attack=surest, attacks=len(naming)) if maybe else "": maybe,
+        say("maybe_named", attack=surest, attacks=len(naming)) if maybe else "": maybe,
         f"the worst-protected person has a linkability of {measures.number(worst_person)}":
             worst_person > LINKED,
         f"fewer than {FEWEST} people have target trials":
@@ -329,7 +330,7 @@ def _hidden(
 
 
 def _say_named(attack: Evidence) -> str:
-    return wording.say("named_correctly", attack=attack)
+    return say("named_correctly", attack=attack)
 
 
 @dataclass(frozen=True)
@@ -500,7 +501,7 @@ def lines(results: Results) -> list[Line]:
 
 def uses(metrics: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
     """(metric, by whom) -> system -> the row of all people together."""
-    own = where(metrics, family=frame.UTILITY, metric=measures.UTILITY_MEASURES)
+    own = where(metrics, family=frame.UTILITY, metric=UTILITY_MEASURES)
     if own["gender"].nunique() != 1:
         own = where(own, gender="")
     found: dict[tuple[str, str], dict[str, Any]] = {}
@@ -570,7 +571,7 @@ class Trade:
             if point not in front
         ]
         worse = [p.system for p in self.points if bare and self.dominates(bare, p)]
-        return wording.say("front", trade=self, front=front, behind=behind, worse=worse)
+        return say("front", trade=self, front=front, behind=behind, worse=worse)
 
     def _doubt(self, a: TradePoint, b: TradePoint) -> str:
         """In what the intervals of two systems overlap, or are not known."""
@@ -588,9 +589,9 @@ def trades(metrics: pd.DataFrame) -> list[Trade]:
     for (split, system), eer in strongest(metrics).items():
         privacy.setdefault(split, {})[system] = eer
     bares, found = unprotected(metrics), []
-    useful = where(metrics, metric=measures.UTILITY_MEASURES)
+    useful = where(metrics, metric=UTILITY_MEASURES)
     kinds = useful.groupby(["metric", "evaluator"], sort=False)
-    of = measures.UTILITY_MEASURES.index
+    of = UTILITY_MEASURES.index
     for (metric, recogniser), own in sorted(kinds, key=lambda kind: of(kind[0][0])):
         for split in sorted(set(own["split"]) & set(privacy)):
             attacked = privacy[split]

@@ -14,11 +14,21 @@ from typing import Any, ClassVar
 from pandas import DataFrame, Series, concat, read_csv
 
 from local.metrics.intervals import holm, key
-from local.report import frame, measures, tables, wording
+from local.report import frame, measures
 from local.report.gather import check_losses, labelled, origin, tabulate
 from local.report.measures import MEASURES, NOTHING, Measure, Value, number
-from local.report.tables import CERTAIN, Table, dashed, headed, of_table, pivot, published
-from local.report.wording import render
+from local.report.tables import (
+    CERTAIN,
+    CITED,
+    Table,
+    dashed,
+    headed,
+    of_table,
+    pivot,
+    published,
+    read_mark,
+)
+from local.report.wording import code, render
 from utils.cli import UserError
 from utils.tables import read_json_object, write_file, write_json
 
@@ -64,7 +74,7 @@ def mean(values: Iterable[float]) -> Value:
 
 # ---- Searches for identities after Seo et al. 2025 (NIST), theirs beside ours.
 
-THEIRS = tables.CITED["003"]
+THEIRS = CITED["003"]
 ORIGINAL, WITHOUT = "original", "EER without SDID"  # their words for unprotected speech
 RANKED = measures.TABLES["ranked"]
 TESTED = ("cmc_1", "cmc_10", "auc_cmc", "mean_rank")
@@ -434,7 +444,7 @@ class GeneratorFigures(Study):
             mean, *ends = (number(of[f"{what}_cosine"], 3) for what in ("mean", "min", "max"))
             used = indices == "calibrated" or (name, "calibrated") not in most
             lines.append(
-                [wording.code(name), indices, f"{int(of['n']):,}", mean, ", ".join(ends),
+                [code(name), indices, f"{int(of['n']):,}", mean, ", ".join(ends),
                  number(100 * of[_SHARE], 1) if _SHARE in of else "",
                  f"{1000 * cost:.2g}" if used and cost else ""]
             )  # fmt: skip
@@ -487,5 +497,5 @@ class GeneratorFigures(Study):
 def voices_table(words: Sequence[str], page: Path) -> Table:
     """`<!-- table: voices FOLDER -->`: generators of FOLDER/generators.csv: how much alike the most
     voices are, and their cost."""
-    (folder, *_), _ = tables.read_mark(words, page, "FOLDER")
+    (folder, *_), _ = read_mark(words, page, "FOLDER")
     return GeneratorFigures(read_rows(page.parent / folder / "generators.csv")).voices()

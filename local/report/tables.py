@@ -15,10 +15,10 @@ from local.metrics.recordings import LENGTHS
 from local.metrics.registry import KNOWN
 from local.protocols.attackers import CONTROLS
 from local.report import frame, measures, select, wording
-from local.report.frame import value_of, where
-from local.report.measures import MEASURES, Measure, Value, show
+from local.report.frame import each, value_of, where
+from local.report.measures import MEASURES, TABLES, Measure, Value, show
 from local.report.results import Results
-from local.report.select import Judged, Verdict
+from local.report.select import Judged, Verdict, no_controls
 from local.report.wording import Marked
 from utils.cli import UserError
 
@@ -172,7 +172,7 @@ def crowd_table(metrics: pd.DataFrame) -> Table:
     and the same by cosines as regulators' criterion has them."""
     cells = []
     rows = where(metrics, family=frame.CROWD, metric=[*CROWDS])
-    for f in select.no_controls(rows).itertuples():
+    for f in no_controls(rows).itertuples():
         who = (f.split, f.system, wording.attacker(f.attacker), f.evaluator)
         of = (*who, CROWDS[f.metric], f.recordings)
         cells.append((of, int(f.candidates), show(value_of(f), MEASURES["named"])))
@@ -184,14 +184,14 @@ def crowd_table(metrics: pd.DataFrame) -> Table:
 def group_table(metrics: pd.DataFrame) -> Table:
     """The strongest attacker by group of people, a row a system, figure and attribute: each group,
     the worst, and by how much the best-protected one is better off."""
-    own, rows = select.no_controls(where(metrics, family=frame.GROUPS)), []
+    own, rows = no_controls(where(metrics, family=frame.GROUPS)), []
     for gap in where(own, kind="gap").itertuples():
         names = ("system", "attribute", "metric", "recordings")
         found = where(own, kind="value", **{name: getattr(gap, name) for name in names})
         told = [f"{_group(f.attribute, f.group)}: {show(value_of(f), EER)}"
                 for f in found.sort_values("group").itertuples()]  # fmt: skip
         worst = found.loc[(MEASURES[gap.metric].better * found["value"]).idxmin(), "group"]
-        figure = measures.TABLES["groups"][gap.metric][gap.recordings]
+        figure = TABLES["groups"][gap.metric][gap.recordings]
         group = _group(gap.attribute, worst)
         rows.append([gap.system, figure, "; ".join(told), group, show(value_of(gap), EER)])
     return Table(["system", "figure (%)", "groups", "worst group", "gap (points)"], rows)
@@ -281,8 +281,8 @@ def run_table(runs: Mapping[str, Results]) -> Table:
     rows = []
     for run, results in runs.items():
         attacked = frame.eers(results.metrics)
-        who = frame.each(attacked[attacked["system"] != "original"], "attacker")
-        by_whom = ", ".join(frame.each(attacked, "evaluator"))
+        who = each(attacked[attacked["system"] != "original"], "attacker")
+        by_whom = ", ".join(each(attacked, "evaluator"))
         told = [results.origin.get(name, "–") for name in ("date", "commit", "command")]
         attackers = ", ".join(map(wording.attacker, who))
         rows.append([run, results.corpus, attackers, by_whom, *told])
@@ -294,7 +294,7 @@ def difference_table(metrics: pd.DataFrame) -> Table:
     """How far the strongest attacker's EER on the first system lies above that on the second, a row
     a pair and split; * where the interval leaves out 0."""
     cells = []
-    own = select.no_controls(where(metrics, metric="eer_difference"))
+    own = no_controls(where(metrics, metric="eer_difference"))
     for f in own[~own["group"].isin(CONTROLS[1:])].itertuples():
         sure = f.low > 0 or f.high < 0
         at = (wording.group_of(f.split), f.system, f.group)
@@ -338,7 +338,7 @@ FOLDER, CARDS = DOCS / "published", DOCS / "metrics"
 
 # ---- Printed figures and claims.
 
-CITED = measures.TABLES["papers"]  # as pages cite them, by the name of the file
+CITED = TABLES["papers"]  # as pages cite them, by the name of the file
 PUBLISHED = (
     "table", "system", "ours", "set", "family", "attacker", "evaluator", "metric", "value",
     "spread", "unit",
@@ -383,7 +383,7 @@ def of_table(paper: str, table: str) -> DataFrame:
     """The figures of one table; UserError if the paper has none of that name."""
     every = published(paper)
     if (found := frame.where(every, table=table)).empty:
-        names = ", ".join(frame.each(every, "table"))
+        names = ", ".join(each(every, "table"))
         raise UserError(f"{FOLDER / paper}.tsv: no table {table}; known: {names}")
     return found
 
@@ -535,8 +535,7 @@ def _render(paper: str, rows: DataFrame, by_system: bool) -> Table:
 
 # As headings have them, and their cards; of two that fit the same letters the first one counts.
 TERMS = {"legal linkability": "legal", "singling out": "legal", "chance": "chance"} | {
-    term: next(m.card for m in MEASURES.values() if term in m.title)
-    for term in measures.TABLES["terms"]
+    term: next(m.card for m in MEASURES.values() if term in m.title) for term in TABLES["terms"]
 }
 _TERM = re.compile("|".join(map(re.escape, TERMS)))
 _SHOWN = ("Question", "Range and direction", "Hides")
