@@ -43,6 +43,18 @@ def test_percentiles_are_replicates_rounded_outwards() -> None:
     assert (low, high) == (-math.inf, 68.0)
 
 
+def test_the_interval_of_a_mean_is_the_textbook_one() -> None:
+    rng = np.random.default_rng(0)
+    value = rng.normal(size=400)
+    report = interval_report(
+        ({"mean": float(w @ value / w.sum())} for w in multiplicities(400, 2000)), 400
+    )
+    low, high = report["intervals"]["mean"]
+    half = 1.96 * value.std() / 20
+    assert low == pytest.approx(value.mean() - half, abs=0.2 * half)
+    assert high == pytest.approx(value.mean() + half, abs=0.2 * half)
+
+
 def test_undefined_resamples_are_counted_and_said(caplog: pytest.LogCaptureFixture) -> None:
     report = interval_report(
         ({"x": 1.0, "y": math.nan if w[0] > 1 else 2.0} if w[0] else None
