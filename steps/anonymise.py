@@ -80,7 +80,10 @@ def main(
         raise UserError(f"--dataset {name!r}: a name without blanks is needed")
     keys = make_keys(anonymiser.level, data.utt2spk, name)
     speakers = read_sources(data, resources)
-    sources = {utt: speakers[spk] for utt, spk in data.utt2spk.items()}
+    told = data.tables.get("utt2lang", {})
+    sources = {
+        utt: speakers[spk]._replace(language=told.get(utt)) for utt, spk in data.utt2spk.items()
+    }
 
     (out / "wav.scp").unlink(missing_ok=True)  # until the audio is whole again
     result = protect_audio(data.wav, keys, sources, anonymiser, wav_dir, progress("anonymise"))
