@@ -36,7 +36,7 @@ from benchmarks.measuring import write
 from local.metrics.intervals import key
 from local.metrics.recordings import recordings
 from local.metrics.verification import find_speakers, fuse, learn_weights
-from local.report.frame import Value
+from local.report.measures import Value
 from steps.speaker import backends, held_out
 from steps.speaker.vectors import average_by_speaker, read_training, read_xvectors
 from utils.arrays import Float64

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from local.protocols.attackers import describe_encoder
-from local.report.frame import Value
+from local.report.measures import Value
 from steps import apply_head, train_head
 from steps.speaker.backends import load_backend
 from steps.speaker.held_out import (

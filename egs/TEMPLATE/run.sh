@@ -37,7 +37,7 @@ asr_language=        # language of the speech, for Whisper: en, de, ...; empty: 
 emotion=             # who recognises emotions: functionals, hub:<model>; empty: not measured; needs utt2emotion (docs/utility.md)
 ## The report
 report_audio=true # the report holds short clips of the worst-protected speakers; false: nobody can be heard
-drop=             # figures of finished runs that the report shall no longer show: names of systems, attackers, evaluators, recognisers, genders, prosody, quality, or all
+drop=             # figures of finished runs that the report shall no longer show: names of systems, attackers, evaluators, recognisers, genders, prosody, quality, trainings, or all
 
 . local/options.sh
 . utils/parse_options.sh
