@@ -9,10 +9,6 @@ LibriSpeech from $PSEUDOVOX_CORPORA or ../shared/corpora, else synthetic. The po
 other files; their x-vectors are random numbers, which cost as much as real ones.
 """
 
-import os
-
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_name] = "1"
 import sys
 import tempfile
 import time

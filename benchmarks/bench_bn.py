@@ -11,10 +11,6 @@ vectors, which changes nothing in the time. Speech: LibriSpeech dev-clean from $
   benchmarks/bench_bn.py
 """
 
-import os
-
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_name] = "1"
 import sys
 import tempfile
 from pathlib import Path

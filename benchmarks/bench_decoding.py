@@ -6,10 +6,6 @@ the hypotheses are the same bytes. CPU time is that of the ended processes. Wall
 printed beside it; it says something on a quiet machine only. Speech: synthetic speakers.
 """
 
-import os
-
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_name] = "1"
 import argparse
 import sys
 import tempfile

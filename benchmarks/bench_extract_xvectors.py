@@ -8,10 +8,6 @@ Lengths are drawn as in three kinds of corpora. Process CPU time, best of severa
 times the reference for speech that is read.
 """
 
-import os
-
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_name] = "1"
 import sys
 import tempfile
 from pathlib import Path

@@ -9,10 +9,6 @@ training of MLP on 250 speakers under 3 CPU-minutes (--train; the steps are time
 of several; the weights are random, which costs the same.
 """
 
-import os
-
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_name] = "1"
 import resource
 import sys
 import time

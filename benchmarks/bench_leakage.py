@@ -7,10 +7,6 @@ that sorts the gallery for each query and walks down to the first segment of the
 CPU time, best of several.
 """
 
-import os
-
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_name] = "1"
 import sys
 import tempfile
 from pathlib import Path

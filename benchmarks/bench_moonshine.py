@@ -7,10 +7,6 @@ something on a quiet machine only. Speech: LibriSpeech from $PSEUDOVOX_CORPORA o
 else two minutes of synthetic speakers.
 """
 
-import os
-
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_name] = "1"
 import resource
 import sys
 from pathlib import Path

@@ -7,10 +7,6 @@ time, best of several. Speech: LibriSpeech from $PSEUDOVOX_CORPORA or ../shared/
 synthetic.
 """
 
-import os
-
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_name] = "1"
 import sys
 from collections.abc import Callable
 from pathlib import Path

@@ -8,10 +8,6 @@ cuts a file into, while their mean scores lie within 0.1. Process CPU time. Spee
 $PSEUDOVOX_CORPORA or ../shared/corpora.
 """
 
-import os
-
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_name] = "1"
 import contextlib
 import io
 import math

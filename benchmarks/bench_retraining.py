@@ -9,10 +9,6 @@ printed says so; validation on the way is left out); --full runs the whole.
 """
 
 import argparse
-import os
-
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_name] = "1"
 import sys
 import tempfile
 import time

@@ -9,10 +9,6 @@ use the project's calibration. Process CPU time, best of several. Shown beside t
 alone against the whole of the project's way, and both sides without the files.
 """
 
-import os
-
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_name] = "1"
 import sys
 import tempfile
 from pathlib import Path

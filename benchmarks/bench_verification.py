@@ -8,10 +8,6 @@ second start in memory, the loops with arrays of speaker names, and must give th
 Process CPU time, best of several.
 """
 
-import os
-
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_name] = "1"
 import itertools
 import math
 import sys

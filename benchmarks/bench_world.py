@@ -8,10 +8,6 @@ originals on voicing and pitch. Speech: LibriSpeech from $PSEUDOVOX_CORPORA or .
 else synthetic.
 """
 
-import os
-
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_name] = "1"
 import sys
 from pathlib import Path
 
