@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Speed of the offline B1 on one core, all included, beside WORLD copy-synthesis in the same run.
 
 Goal: a real-time factor of 0.1 or less. A new pseudo-speaker for every utterance (level utt), the
@@ -14,8 +14,6 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[0] = str(ROOT)
 import numpy as np
 
 from benchmarks.measuring import MOST, cpu_seconds, judge, speech_files

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Cost of the attacks of `make evidence` by the number of people, on vectors that are made.
 
 Goal: 2,000 people in at most 2.5 times the CPU time of 1,000, in 15 CPU-minutes and 2 GB. Vectors
@@ -13,7 +13,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-sys.path[0] = str(Path(__file__).resolve().parents[1])
 import numpy as np
 
 from benchmarks.measuring import MOST, cost_of, judge
@@ -35,7 +34,7 @@ def attack(n: int, encoders: Sequence[str]) -> evidence.Found:
     for i in range(n):
         voices = {name: rng.standard_normal(SIZES[name]) for name in encoders}
         vectors = {
-            name: {half: np.float32(lean * voice + rng.standard_normal(len(voice)))
+            name: {half: (lean * voice + rng.standard_normal(len(voice))).astype(np.float32)
                    for half, lean in leans.items()}
             for name, voice in voices.items()
         }  # fmt: skip

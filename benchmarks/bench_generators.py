@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Speed of the IDMap generators beside `average`, and of many vectors at a time.
 
 Goals, on one core and 512 dimensions: a vector of IDMap-MLP in at most 3 times, one of IDMap-Diff
@@ -14,7 +14,6 @@ import sys
 import time
 from pathlib import Path
 
-sys.path[0] = str(Path(__file__).resolve().parents[1])
 import numpy as np
 import torch
 

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Goals of interviews: voices told apart, people found, who is kept, words, lengths.
 
 Conversations of two to four people of LibriSpeech (benchmarks/conversations.py) are protected by
@@ -20,15 +20,13 @@ from itertools import pairwise
 from pathlib import Path
 from unittest.mock import patch
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[0] = str(ROOT)
 import numpy as np
 import soundfile
 from rapidfuzz.distance import Levenshtein
 from scipy.optimize import linear_sum_assignment
 
 from benchmarks.conversations import converse, readers
-from benchmarks.measuring import CORPORA, LEAST, MOST, judge, skip
+from benchmarks.measuring import CORPORA, LEAST, MOST, ROOT, judge, skip
 from local.metrics.detection import eer_speechbrain
 from steps.anonymisers.registry import Anonymiser, AsItIs
 from steps.asr.recognisers import make_recogniser
