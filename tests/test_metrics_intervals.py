@@ -21,9 +21,7 @@ from utils.trials import Trials
 
 def test_weights_of_comparisons() -> None:
     """Speaker 0 twice, 1 once, 2 never: own comparisons once a copy, never copy against copy."""
-    for cell in (np.tile(np.arange(9), 2), np.arange(9)):  # more than pairs of people, or as many
-        found = pair_weights(np.array([2.0, 1.0, 0.0]), cell)
-        assert found[-9:].tolist() == [2, 2, 0, 2, 1, 0, 0, 0, 0]
+    assert [*pair_weights(np.array([2.0, 1, 0]), np.arange(9))] == [2, 2, 0, 2, 1, 0, 0, 0, 0]
 
 
 def test_draws_are_as_many_as_speakers_and_repeat_from_the_seed() -> None:
