@@ -19,9 +19,9 @@ import yaml
 from local import check_external
 from local.metrics.leakage import embeddings, leakage
 from local.protocols.attackers import AttackSet, describe_encoder
-from local.report.frame import code
 from local.report.gather import origin
 from local.report.tables import Table
+from local.report.wording import code
 from steps import train_backend
 from steps.audio import read_audio
 from steps.generators import idmap

@@ -13,7 +13,7 @@ from scipy.special import betaln
 
 from local.metrics import detection, intervals
 from local.metrics.detection import Ranking
-from local.metrics.intervals import but, key
+from local.metrics.intervals import Report, but, key
 from local.metrics.verification import Speakers, normalise
 from utils.arrays import Bool, Float64, Int64
 from utils.seeds import make_rng
@@ -270,7 +270,7 @@ def recordings(
     draws: Sequence[Float64] = (),
     enrolled: Mapping[int, Float64] = MappingProxyType({}),
     **resamples: int,
-) -> dict[str, object]:
+) -> Report:
     """All figures of a trial list by number of recordings, and whether they may be chance (keys of
     the JSON: docs/metrics/recordings.md).
 
@@ -293,7 +293,7 @@ def recordings(
         n = len(every[0].person)
         logger.warning(f"{alien} of {n} recordings are of nobody enrolled, and not named")
     samples: dict[str, Float64] = {}  # of each figure, as it is and in each resample
-    report: dict[str, object] = {}
+    report: Report = {}
     for name, own in runs[0].items():
         tried, found = own.groups.sought, [run[name] for run in runs]
         n = len(np.unique(own.groups.person[tried]))
@@ -490,7 +490,7 @@ def strongest(
     *,
     n_bootstrap: int = 0,
     seed: int = 0,
-) -> dict[str, object]:
+) -> Report:
     """Lowest folded EER of several attackers on one list, by number of recordings of a person.
 
     scores: (n_trials,) of each run of each attacker, over whose runs EERs are averaged.
@@ -499,7 +499,7 @@ def strongest(
     EER may be chance, corrected for all attackers and lengths (`_p_values`). `samples`: the EERs
     from one and from all recordings, as they are and then in each resample, for `differences`.
     """
-    report: dict[str, object] = {**intervals.count_labels(trials.target), "n_attacks": len(scores)}
+    report: Report = {**intervals.count_labels(trials.target), "n_attacks": len(scores)}
     every = [[hear(trials, run, speakers) for run in runs] for runs in scores]
     first, n_people = every[0][0], len(speakers.names)
     order, (models, swaps, _) = shuffle(first, speakers.names, seed), _swap(first, seed)
@@ -532,7 +532,7 @@ def strongest(
     return report | intervals.sampled(samples, n_people)
 
 
-def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, object]:
+def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> Report:
     """How far the lowest EER of one system lies above another's on the same list, by number of
     recordings, with intervals: people are resampled alike in both. first, second: of `strongest`;
     nothing where they are of other people or resamples."""

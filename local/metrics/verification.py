@@ -10,6 +10,7 @@ import numpy as np
 
 from local.metrics import detection, intervals
 from local.metrics.detection import Ranking, folded
+from local.metrics.intervals import Report
 from utils.arrays import Bool, Float64, Int64
 from utils.cli import UserError
 from utils.datadir import load_data_dir
@@ -203,7 +204,7 @@ def verification(
     draws: Sequence[Float64] = (),
     challenges: bool = False,
     **resamples: int,
-) -> dict[str, object]:
+) -> Report:
     """All figures of a trial list with targets and nontargets (keys of the JSON: docs/metrics).
 
     score: (n_trials,) in the order of `trials`. Figures by speaker and intervals need `speakers`.
@@ -223,7 +224,7 @@ def verification(
     counts = intervals.count_labels(trials.target) | ({"n_draws": len(runs)} if draws else {})
     for name, value in figures.items():
         intervals.warn_undefined({name: value}, _why_undefined(name, counts))
-    report: dict[str, object] = {
+    report: Report = {
         **counts,
         "n_segments": len(np.unique(Ids.of(trials.trial).codes)),
         **{
@@ -255,13 +256,13 @@ def verification(
 
 def _of_people(
     runs: Sequence[ScoredTrials], trials: Trials, speakers: Speakers, n_bins: int | None
-) -> dict[str, object]:
+) -> Report:
     """Figures by speaker, of the first run, with their number."""
     names, first = speakers.names, runs[0]
     linked = first.of_speakers(speakers.trial, names)
     if linked is None:
         logger.warning("linkability_per_speaker is null: linkability is undefined")
-    report: dict[str, object] = {"linkability_per_speaker": linked}
+    report: Report = {"linkability_per_speaker": linked}
     if n_bins:  # all trials, and by enrolled speaker (Champion et al. 2021)
         own = detection.by_enrolment(first.ranking, speakers.enrol, len(names), n_bins)
         name = intervals.key("linkability_bins", group=n_bins)
@@ -568,7 +569,7 @@ def prior_profile() -> dict[str, Curve]:
     return {"log_odds": LOG_ODDS.tolist(), "prior": _profile(zero, one, one)}
 
 
-def attack(target: Bool, score: Float64) -> dict[str, object]:
+def attack(target: Bool, score: Float64) -> Report:
     """Oracle-calibrated ECE profile of a trial list, that of its scores as LLR (Noé et al. 2022,
     Fig. 7), and its score histogram.
 
