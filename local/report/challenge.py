@@ -271,13 +271,9 @@ class Layout:
 LAYOUTS = {name: Layout(**own) for name, own in _TOLD["layouts"].items()}
 
 
-def _attacker(section: str, enrolment: str, trial: str, informed: str) -> str:
-    """The attacker of a row. KeyError for one that no challenge has."""
-    if section == INFORMED:
-        return {("anon", "anon"): informed}[enrolment, trial]
-    known = {("original", "original"): UNPROTECTED, ("original", "anon"): "ignorant",
-             ("anon", "anon"): "lazy_informed"}  # fmt: skip
-    return known[enrolment, trial]
+# Attackers by what of enrolment and trials is protected.
+_ATTACKERS = {("original", "original"): UNPROTECTED, ("original", "anon"): "ignorant",
+              ("anon", "anon"): "lazy_informed"}  # fmt: skip
 
 
 def _split_of(data: str, part: str, gender: str) -> str:
@@ -338,7 +334,8 @@ def _score(section: str, row: Mapping[str, str], informed: str) -> Score:
     value = _read(what, row[what.upper()]) / 100
     if what == "eer":
         low, high = (float(row.get(f"EER-ci_{end}", "nan")) / 100 for end in ("lower", "upper"))
-        attacker = _attacker(section, row["enrollment"], row["trial"], informed)
+        known = {("anon", "anon"): informed} if section == INFORMED else _ATTACKERS
+        attacker = known[row["enrollment"], row["trial"]]
         return Score(what, split, row["trial"] == "anon", value, attacker, low, high)
     felt = [name for name in row if name.startswith("ACC_")]
     parts = {name.removeprefix("ACC_"): float(row[name]) / 100 for name in felt}
@@ -353,31 +350,29 @@ def write_rank(scores: Sequence[Score], protocol: Protocol, stamps: Sequence[str
     emotions = [name for name in layout.emotions.split() if name in felt]
 
     def listed(attacker: str) -> Rows:
-        own = {s.split: s for s in scores if s.what == "eer" and s.attacker == attacker}
-        speech = CONDITIONS[attacker != UNPROTECTED]
-        return [
-            ([*_row_of(split), speech, speech, f"{100 * own[split].value:.3f}"],
-             3 * n + 2 * (attacker != UNPROTECTED))
-            for n, split in enumerate(_lists(protocol))
-            if split in own
-        ]  # fmt: skip
+        own = [s for s in scores if s.attacker == attacker]
+        return measured("eer", _lists(protocol), own)
 
-    def measured(what: str, splits: Sequence[str], parts: Sequence[str] = ()) -> Rows:
-        own = {(s.split, s.protected): s for s in scores if s.what == what}
+    def measured(
+        what: str, splits: Sequence[str], found: Sequence[Score] = scores, parts: Sequence[str] = ()
+    ) -> Rows:
+        own = {(s.split, s.protected): s for s in found if s.what == what}
         digits = layout.digits if what == "uar" else 3
-        behind = len(splits) + layout.unlisted
+        # An EER has a gender, the speech of enrolment and trials, and every third row.
+        of_pair, behind = what == "eer", 2 if what == "eer" else len(splits) + layout.unlisted
         rows = []
         for (n, split), protected in product(enumerate(splits), (False, True)):
             if score := own.get((split, protected)):
                 values = [score.value, *(score.parts.get(e, math.nan) for e in parts)]
-                cells = [*_row_of(split)[:2], CONDITIONS[protected]]
+                speech = [CONDITIONS[protected]]
+                cells = [*_row_of(split)[: 2 + of_pair], *speech, *speech * of_pair]
                 cells += [f"{100 * value:.{digits}f}" for value in values]
-                rows.append((cells, n + behind * protected))
+                rows.append((cells, (3 if of_pair else 1) * n + behind * protected))
         return rows
 
     heard = [joined(word)[0] for word in protocol.words]
     told = [
-        _table("SER", measured("uar", protocol.emotions, emotions), layout, emotions),
+        _table("SER", measured("uar", protocol.emotions, parts=emotions), layout, emotions),
         _table(LAZY, listed(layout.first), layout),
         _table("ASR", measured("wer", heard), layout),
     ]
@@ -440,7 +435,7 @@ _TRIALS = re.compile(r"(?P<set>\w+?)_trials_(?P<g>[fm](?:_common)?)")
 _PITCH = re.compile(r"Pitch_correlation: mean=(?P<mean>\S+) std=(?P<std>\S+)")
 # What stands before figures, these, and how they are written.
 _ITEMS: Mapping[str, tuple[tuple[str, ...], Callable[..., str]]] = {
-    "EER:": (("eer",), lambda x: kaldi_percent(x)),
+    "EER:": (("eer",), kaldi_percent),
     "Cllr (min/act):": (("cllr_min", "cllr"), lambda low, x: f"{low:.3f}/{x:.3f}"),
     "ROCCH-EER:": (("eer_rocch",), lambda x: f"{100 * x:.3f}%"),
     "linkability:": (("linkability",), lambda x: f"{x:.6f}"),

@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -179,8 +179,7 @@ def leaders_table(words: Sequence[str], page: Path) -> Table:
     calls = {pair[0]: pair[-1] for pair in pairs}
     for names, at in attacked.voices():
         known = [own.several for own in attacks(results, *at)]
-        eers = {n: min((own[n] for own in known if n in own), key=lambda eer: eer.value,
-                       default=None) for n in lengths}  # fmt: skip
+        eers = {n: min((own[n] for own in known if n in own), default=None) for n in lengths}
         if said := found.get(at):
             eers |= {n: one.eer for n, one in said.eers.items()}
         if any(eers.values()):
@@ -359,23 +358,22 @@ def _row_name(cell: str) -> str:
     return cell.replace("_", " ").strip("`")
 
 
-def _of_block(make: Callable[[Selection], Table], words: Sequence[str], page: Path) -> Table:
-    return make(Selection.read(words, page))
-
-
-KINDS: Mapping[str, Callable[[Sequence[str], Path], Table]] = {
-    "use": partial(_of_block, use_table),
-    "overview": partial(_of_block, overview_table),
+# Of figures that a mark selects, and others.
+SELECTED: Mapping[str, Callable[[Selection], Table]] = {
+    "use": use_table,
+    "overview": overview_table,
+    "alike": alike_table,
+    "front": front_table,
+    "attackers": attackers_table,
+    "trainings": trainings_table,
+    "recordings": recordings_table,
+    "targets": targets_table,
+    "groups": lambda block: tables.group_table(block.shown()),
+    "crowd": lambda block: tables.crowd_table(block.shown()),
+    "inference": inference_table,
+}
+OTHERS: Mapping[str, Callable[[Sequence[str], Path], Table]] = {
     "leaders": leaders_table,
-    "alike": partial(_of_block, alike_table),
-    "front": partial(_of_block, front_table),
-    "attackers": partial(_of_block, attackers_table),
-    "trainings": partial(_of_block, trainings_table),
-    "recordings": partial(_of_block, recordings_table),
-    "targets": partial(_of_block, targets_table),
-    "groups": partial(_of_block, lambda block: tables.group_table(block.shown())),
-    "crowd": partial(_of_block, lambda block: tables.crowd_table(block.shown())),
-    "inference": partial(_of_block, inference_table),
     "voices": voices_table,
     "csv": csv_table,
     "nist": nist_table,
@@ -396,9 +394,13 @@ def render_page(path: Path) -> str:
 
     def render(match: re.Match[str]) -> str:
         kind, words = match["kind"], match["words"].split()
-        if kind not in KINDS:
-            raise UserError(f"{path}: table: {kind} is unknown; known: {', '.join(KINDS)}")
-        table = KINDS[kind](words, path)
+        if kind in SELECTED:
+            table = SELECTED[kind](Selection.read(words, path))
+        elif kind in OTHERS:
+            table = OTHERS[kind](words, path)
+        else:
+            known = ", ".join((*SELECTED, *OTHERS))
+            raise UserError(f"{path}: table: {kind} is unknown; known: {known}")
         if match["columns"]:
             begins = tuple(match["columns"].replace("_", " ").split(","))
             kept = [i for i, head in enumerate(table.header) if head.startswith(begins)]

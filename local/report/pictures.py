@@ -140,7 +140,7 @@ def by_target(results: Results, metric: str, by: str, split: str, series: str) -
         label = "protected speech" if i == 1 else None
         dot(axes, i, value, (1, m.scale), markersize=4, label=label, **draw.look(0))
     draw.legend(canvas)
-    ordered = sorted(found, key=lambda t: found[t].value, reverse=m.better < 0)
+    ordered = sorted(found, key=found.__getitem__, reverse=m.better < 0)
     worst, *_, best = [(target, m.say(found[target].value)) for target in ordered]
     return made(
         canvas, "by_target", [metric, by, split, series], name=wording.USES[metric].capitalize(),
@@ -475,7 +475,7 @@ def recordings(results: Results) -> Found:
     """Lowest EER by how many recordings of a person an attacker has: a line a system, of the group
     of people that it protects worst."""
     found = select.verdicts(results)
-    shown = [(i, min(own, key=lambda j: j.eer.value)) for i, system in enumerate(results.systems())
+    shown = [(i, min(own, key=lambda j: j.eer)) for i, system in enumerate(results.systems())
              if (own := [j for j in found.get(system, []) if j.verdict.attack])]  # fmt: skip
     if not shown:
         return None
@@ -516,7 +516,7 @@ def channels(results: Results) -> Found:
             eers = [fold(frame.value_of(r)) for r in rows[of_system & (heard == name)].itertuples()]
             if not eers:
                 continue
-            lowest = min(eers, key=lambda eer: eer.value)
+            lowest = min(eers)
             dot(axes, lowest, len(known) - 1 - y - shift, markersize=4, **looks)
             looks.pop("label", None)
             said.append((system, heard_by[name], lowest))

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import partial
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -185,6 +186,7 @@ def fold(eer: Value) -> Value:
 
 
 Choice = Mapping[str, tuple[Value, float]]
+_eer_of = attrgetter("eer")
 
 
 def judge(
@@ -205,8 +207,8 @@ def judge(
     judges = [a for a in defined if a.judges]
     every = _candidates(defined, chosen)  # whoever succeeds refutes
     own = {n: [one for one in every if (one.recordings or "1") == n] for n in LENGTHS}
-    eers = {n: min(some, key=lambda one: one.eer.value) for n, some in own.items() if some}
-    strongest = min(eers.values(), key=lambda one: one.eer.value).attack if eers else None
+    eers = {n: min(some, key=_eer_of) for n, some in own.items() if some}
+    strongest = min(eers.values(), key=_eer_of).attack if eers else None
     if most is not None and most.named > NAMED_MOSTLY:
         return Verdict(Level.NOTHING, _say_named(most), strongest or most, eers)
     if strongest is None:
@@ -268,7 +270,7 @@ def _by_eer(judges: Sequence[Evidence], every: Sequence[Lowest], level: float) -
     """The verdict by EERs, from however many recordings of a person: whoever succeeds refutes, and
     only evaluators that can hear support. level: of the tests whether they may be chance."""
     if same := [a for a in judges if a.rise.high <= NO_RISE]:
-        own = min(same, key=lambda a: a.rise.value)
+        own = min(same, key=lambda a: a.rise)
         gain = show(own.rise, POINTS)
         return Verdict(Level.NOTHING, f"the EER is {gain} points above that without it", own)
     if leaks := [one for one in every if one.p < level]:
@@ -285,7 +287,7 @@ def _by_eer(judges: Sequence[Evidence], every: Sequence[Lowest], level: float) -
         possible = percent(one.eer.low) if math.isfinite(one.eer.low) else "any size"
         why = f"but an EER down to {possible} is possible {_from(one.recordings)}".rstrip()
         return Verdict(Level.UNSHOWN, why, one.attack)
-    return Verdict(Level.HIDDEN, "", min(every, key=lambda own: own.eer.value).attack)
+    return Verdict(Level.HIDDEN, "", min(every, key=_eer_of).attack)
 
 
 def _from(n: str) -> str:
@@ -304,7 +306,7 @@ def _hidden(
     """Level and why: the best verdict, or why it cannot be given."""
     heard = [a for a in able if a.controlled]
     if all(a.control.defined and not a.controlled for a in able):
-        best = min(able, key=lambda a: a.control.value).control
+        best = min(a.control for a in able)
         return {"level": Level.UNJUDGED, "why": say("fails", control=best)}
     surest = min(naming, key=lambda a: a.p_named, default=None)
     maybe = surest is not None and surest.p_named < LEVEL
@@ -351,7 +353,7 @@ class Judged:
     def eer(self) -> Value:
         """The lowest EER of all attacks, from however many recordings."""
         eers = [one.eer for one in self.verdict.eers.values()]
-        return min(eers, key=lambda eer: eer.value, default=NOTHING)
+        return min(eers, default=NOTHING)
 
 
 def no_controls(figures: pd.DataFrame) -> pd.DataFrame:
@@ -392,7 +394,8 @@ def _attack(results: Results, f: Any) -> Evidence:
     (bare_eer,), (chance,) = several(*bare, ["eer"]), several(*at, [but(NAMED, kind="chance")])
     (named_bare,) = several(*bare, [NAMED])
     names = ("eer", "eer_normalised")
-    eers = {n: several(*at, [key(name, recordings=n) for name in names]) for n in LENGTHS}
+    eers = {n: [v for v in several(*at, [key(name, recordings=n) for name in names]) if v.defined]
+            for n in LENGTHS}  # fmt: skip
     control = results.control(f.evaluator, f.split, *at)
     doses = [
         int(system[-2:]) for system in DOSED
@@ -403,8 +406,7 @@ def _attack(results: Results, f: Any) -> Evidence:
         f.attacker, f.evaluator, eer, bare_eer, rise,
         named=named.value if named else math.nan, chance=chance.value, named_bare=named_bare.value,
         people=people, control=control, dose=min(doses, default=math.nan),
-        several={n: min((fold(v) for v in own if v.defined), key=lambda v: v.value)
-                 for n, own in eers.items() if any(v.defined for v in own)},
+        several={n: min(map(fold, own)) for n, own in eers.items() if own},
         controlled=hears and not any(
             fold(own).high >= OFTEN
             for system, attackers in MUST_FIND.items()
@@ -633,7 +635,7 @@ def pooled(results: Results) -> Trade | None:
         points = [TradePoint(line.system, line.eers["1"][1].eer, rows.get(line.system, NOTHING))
                   for line in shown]  # fmt: skip
         bares = [fold(frame.value_of(line.bare)) for line in shown if line.bare]
-        before = min(bares, key=lambda eer: eer.value, default=NOTHING)
+        before = min(bares, default=NOTHING)
         bare = TradePoint("original", before, rows.get("original", NOTHING))
         if defined := [point for point in points if point.defined]:
             return Trade(ALL, metric, by, defined, bare if bare.defined else None)

@@ -258,7 +258,7 @@ class Searches(Study):
                 own = {system: self._own(figure, by, system) for system in theirs}
                 found[by] = {system: values[0] for system, values in own.items() if values}
             for by, of in found.items() if len(theirs) > 1 else ():
-                ordered = sorted(of, key=lambda system: of[system].value, reverse=True)
+                ordered = sorted(of, key=of.__getitem__, reverse=True)
                 told = ", ".join(f"{s} {number(100 * of[s].value, 1)}" for s in ordered)
                 counts = [0, 0, 0]
                 for one, other in combinations(ordered, 2):

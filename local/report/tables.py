@@ -443,14 +443,14 @@ def paper_table(words: Sequence[str], page: Path) -> Table:
         names = rows["system"].str.replace(" ", "_")
         rows = rows[names.isin(options["systems"].split(","))]
     splits: dict[str, list[str]] = {}
-    for theirs, own in _pairs(options.get("sets", "")):
+    for theirs, own in _PAIR.findall(options.get("sets", "")):
         splits.setdefault(theirs, []).append(own)
     by_system = options.get("rows") == "systems"
     several = [theirs for theirs, own in splits.items() if len(own) > 1]
     if several and not by_system:
         raise UserError(f"{page}: table: paper: several sets beside {several[0]} need rows=systems")
     figures = _figures([page.parent / at for at in folders], options.get("evaluators", ""))
-    attackers, prefix = dict(_pairs(options.get("attackers", ""))), options.get("prefix", "")
+    attackers, prefix = dict(_PAIR.findall(options.get("attackers", ""))), options.get("prefix", "")
 
     def ours(row: Any) -> Ours:
         names = (prefix + row.ours, "" if prefix else row.system)
@@ -476,15 +476,12 @@ def _figures(folders: Sequence[Path], evaluators: str) -> dict[Place, dict[str, 
     return found
 
 
-def _pairs(text: str) -> list[tuple[str, str]]:
-    """THEIRS:OURS,..."""
-    parts = (pair.partition(":") for pair in text.split(","))
-    return [(theirs, ours) for theirs, colon, ours in parts if colon]
+_PAIR = re.compile("([^:,]*):([^,]*)")  # of THEIRS:OURS,...
 
 
 def printed(row: Any) -> str:
     """A figure as the paper prints it."""
-    text = row.value.replace("-", "−", 1) if row.value.startswith("-") else row.value
+    text = re.sub("^-", "−", row.value)
     return f"{text} ± {row.spread}" if row.spread else text
 
 
