@@ -8,7 +8,7 @@ from typing import Any
 
 from local.metrics.registry import families
 from local.plan.evaluators import FUSED, LEARNT, Evaluator, NamedEncoder, as_trained
-from local.plan.labels import EVERYBODY, ORIGINAL, PROSODY, Family, Labels, label_of
+from local.plan.labels import EVERYBODY, ORIGINAL, PROSODY, Family, Labels, Words, label_of
 from local.plan.needs import Recipe, as_protected, find_recogniser, say_recogniser
 from local.protocols.attackers import ALIGNED, AttackedSystem, Attempt, plan_attacks
 from steps.emotion.recognisers import RECOGNISERS, EmotionKind
@@ -97,7 +97,7 @@ class Listed:
         )  # fmt: skip
 
     @property
-    def few(self) -> tuple[str, ...]:
+    def few(self) -> Words:
         """Numbers of enrolled recordings that are also scored; of an alignment and of further
         draws there are none."""
         words = [word for n in ENROLLED for word in ("--enrolled", n)]
@@ -107,7 +107,7 @@ class Listed:
     @property
     def _record(self) -> dict[str, Any]:
         """The sets of the attack, and the list, for its record."""
-        learnt: tuple[str, ...] = ()
+        learnt: Words = ()
         if self.hears.training:
             learnt = ("--training", f"data/{self.hears.training}")
         if self.how == ALIGNED:
@@ -121,7 +121,7 @@ class Listed:
     def _fuse(self) -> str:
         """Plan fused scores; beside them those of the words alone, if these are among them."""
         found = {one.tells.encoder.word: one.scores for one in self.fused}
-        words: tuple[str, ...] = ("--words", found["words"]) if "words" in found else ()
+        words: Words = ("--words", found["words"]) if "words" in found else ()
         if self.tells.word == LEARNT and self.attack.attacker != "unprotected":
             of = [(one.hears.held_out, f"data/{one.hears.training}") for one in self.fused]
             words = tuple(word for pair in of for word in ("--learn-from", *pair))

@@ -19,7 +19,7 @@ from local.plan.evaluators import (
     training_options,
 )
 from local.plan.external import ENROLMENT, Found, folder_for, look_at, settings_of
-from local.plan.labels import ORIGINAL, Labels, label_of
+from local.plan.labels import ORIGINAL, Labels, Words, label_of
 from local.plan.options import Asked, Learnt, check_learnt, find_learnt, need_conf
 from local.protocols.attackers import FINETUNED, SHARED_LEVELS
 from local.protocols.trials import MIXED
@@ -129,13 +129,13 @@ class Recipe:
     asked: Asked
     evaluators: tuple[Evaluator, ...]
     voice: NamedEncoder
-    genders: tuple[str, ...]
-    sets: tuple[str, ...]
-    evaluated: tuple[str, ...]
+    genders: Words
+    sets: Words
+    evaluated: Words
     train: str
     pool: str
     learnt: Learnt
-    fused: tuple[str, ...] = ()
+    fused: Words = ()
     tables: Tables = field(default_factory=Tables)
     labels: dict[str, Labels] = field(default_factory=dict)
     conf_of: dict[str, str] = field(default_factory=dict)
@@ -249,7 +249,7 @@ class Recipe:
                 )
 
     @property
-    def on_device(self) -> tuple[str, ...]:
+    def on_device(self) -> Words:
         """Options of programs that also run on a processor; empty there, so that older results stay
         up to date."""
         device = self.asked["device"]
@@ -266,12 +266,12 @@ class Recipe:
         return {gender: name for gender, name in every.items() if gender != MIXED} or every
 
     @property
-    def trials(self) -> tuple[str, ...]:
+    def trials(self) -> Words:
         """Trial sets that share no utterance."""
         return tuple(self.set_of.values())
 
     @property
-    def unseen(self) -> tuple[str, ...]:
+    def unseen(self) -> Words:
         """Options that make a training fail if it has a speaker of the evaluation sets. They are
         the same in a study of other sets and for trials of one gender, so that run.sh's models are
         not trained anew."""
@@ -296,7 +296,7 @@ class Recipe:
             self._found[system] = look_at(self.conf(system), self.sets, self.learnt.name)
         return self._found[system]
 
-    def sets_of(self, system: str) -> tuple[str, ...]:
+    def sets_of(self, system: str) -> Words:
         """Sets that a system protects: all, except enrolment that is missing."""
         lacks = len(self.sets) > 1 and ENROLMENT in self.found(system).lacks
         return self.sets[1:] if lacks else self.sets
@@ -408,7 +408,7 @@ class Recipe:
         speakers = self.speakers(self.voice, self.pool)
         world = self.step("world", f"exp/world/{self.pool}", self.pool)
         out = f"exp/pools/{self.voice.name}"
-        words: tuple[str, ...] = ()
+        words: Words = ()
         if content:
             out += f".{content.replace(':', '+').replace('/', '+')}"
             words = (*self.on_device, "--add-content", content)
@@ -523,7 +523,7 @@ class Recipe:
     def protect_training(self, system: str, level: str, name: str, draw: int = 0) -> str:
         """Plan a training set, protected by a system at a level, with all needs. A speaker is never
         their own target."""
-        options: tuple[str, ...] = ("--draw", str(draw)) if draw else ()
+        options: Words = ("--draw", str(draw)) if draw else ()
         if level != self.describe(system).level:
             options += ("--level", level)
         how = f"{system}_{level}" + (f"_draw{draw}" if draw else "")
@@ -571,7 +571,7 @@ class Recipe:
         encoder, base, training = evaluator.encoder, evaluator.base, evaluator.training
         if base is None or not evaluator.learns:
             return
-        options: tuple[str, ...] = () if encoder == base else ("--own-encoder", encoder.model)
+        options: Words = () if encoder == base else ("--own-encoder", encoder.model)
         if encoder.head_of:  # a new head learns from those who are not held out
             encoder, options = base, ("--head",)
         if evaluator.kind == "plda":
