@@ -109,8 +109,7 @@ def _least(results: Results) -> str:
 
 def _fewer(results: Results) -> str:
     """Systems that some attackers of others were not run on: they look better for it."""
-    eers = select.no_controls(frame.eers(results.metrics))
-    eers = eers[eers["system"] != "original"]
+    eers = select.attacked(results.metrics)
     left_out = {"white_box", *absent([*eers["attacker"]])}  # not every system can have it
     found: dict[str, list[str]] = {}
     for system, run in eers.groupby("system", sort=False)["attacker"]:

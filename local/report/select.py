@@ -203,6 +203,10 @@ def judge(
     beyond = [a for a, p in zip(naming, holm([a.p_named for a in naming]), strict=True)
               if p * groups < LEVEL]  # fmt: skip
     most = max(beyond, key=lambda a: a.named, default=None)
+    # Said however many attackers were run: each more makes a leak harder to establish.
+    surest, maybe = min(naming, key=lambda a: a.p_named, default=None), ""
+    if surest and surest.p_named < LEVEL:
+        maybe = say("maybe_named", attack=surest, attacks=len(naming))
     defined = [a for a in attacks if math.isfinite(a.eer.value)]
     judges = [a for a in defined if a.judges]
     every = _candidates(defined, chosen)  # whoever succeeds refutes
@@ -224,11 +228,8 @@ def judge(
         by_name = Verdict(level, _say_named(most), strongest, eers)
         return min(found, by_name, key=lambda v: v.level)
     if found.level is Level.HIDDEN:
-        return replace(found, **_hidden(able, naming, worst_person))
-    surest = min(naming, key=lambda a: a.p_named, default=None)
-    if found.level is Level.UNSHOWN and surest and surest.p_named < LEVEL:
-        # Said however many attackers were run: each more makes a leak harder to establish.
-        maybe = say("maybe_named", attack=surest, attacks=len(naming))
+        return replace(found, **_hidden(able, maybe, worst_person))
+    if found.level is Level.UNSHOWN and maybe:
         why = f"but {maybe}, and {found.why.removeprefix('but ')}"
         return replace(found, why=why)
     return found
@@ -300,18 +301,14 @@ def _known(low: float) -> float:
     return low if math.isfinite(low) else 0.0
 
 
-def _hidden(
-    able: Sequence[Evidence], naming: Sequence[Evidence], worst_person: float
-) -> dict[str, Any]:
+def _hidden(able: Sequence[Evidence], maybe: str, worst_person: float) -> dict[str, Any]:
     """Level and why: the best verdict, or why it cannot be given."""
     heard = [a for a in able if a.controlled]
     if all(a.control.defined and not a.controlled for a in able):
         best = min(a.control for a in able)
         return {"level": Level.UNJUDGED, "why": say("fails", control=best)}
-    surest = min(naming, key=lambda a: a.p_named, default=None)
-    maybe = surest is not None and surest.p_named < LEVEL
     reasons = {  # the first that holds is given
-        say("maybe_named", attack=surest, attacks=len(naming)) if maybe else "": maybe,
+        maybe: bool(maybe),
         f"the worst-protected person has a linkability of {measures.number(worst_person)}":
             worst_person > LINKED,
         f"fewer than {FEWEST} people have target trials":
@@ -361,12 +358,17 @@ def no_controls(figures: pd.DataFrame) -> pd.DataFrame:
     return figures[~figures["system"].isin(CONTROLS[1:])]
 
 
+def attacked(metrics: pd.DataFrame) -> pd.DataFrame:
+    """EERs of attacks on all systems but the controls."""
+    eers = no_controls(frame.eers(metrics))
+    return eers[eers["system"] != "original"]
+
+
 def subjects(metrics: pd.DataFrame) -> list[tuple[str, str]]:
     """Protected systems with their splits, by split, without controls."""
-    eers = no_controls(frame.eers(metrics))
-    eers = eers[eers["system"] != "original"]
-    found = dict.fromkeys(zip(eers["system"], eers["split"], strict=True))
-    return sorted(found, key=lambda subject: subject[1])
+    found = attacked(metrics).drop_duplicates(["system", "split"])
+    found = found.sort_values("split", kind="stable")
+    return [*zip(found["system"], found["split"], strict=True)]
 
 
 def attacks(results: Results, system: str, split: str) -> list[Evidence]:
