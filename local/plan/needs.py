@@ -87,9 +87,9 @@ def find_recogniser(word: str) -> tuple[RecogniserKind, str]:
     raise UserError(f"--asr: '{word}'; known: {', '.join(forms)}")
 
 
-def figures_of(folders: Iterable[str], option: str = "--figures") -> list[str]:
-    """Options of a program that collects folders of figures."""
-    return [word for folder in folders for word in (option, folder)]
+def repeated(option: str, values: Iterable[str]) -> list[str]:
+    """An option that is given once for each value."""
+    return [word for value in values for word in (option, value)]
 
 
 def say_recogniser(asked: Asked, word: str) -> tuple[str, list[str]]:
@@ -280,7 +280,7 @@ class Recipe:
         found = [one for one in names if one in self.evaluated or Path("data", one).is_dir()]
         if found != names and mixed in self.evaluated:  # without lists of both genders beside it
             found.append(mixed)
-        return tuple(word for one in found for word in ("--not-speakers-of", f"data/{one}"))
+        return tuple(repeated("--not-speakers-of", (f"data/{one}" for one in found)))
 
     def conf(self, system: str) -> str:
         """Settings of a system; UserError where they are missing."""
@@ -444,7 +444,7 @@ class Recipe:
                     folders = [self.speakers(voice, name)]
                 elif level != "perm" or name not in self.sets:  # else one voice in all of them
                     folders = [self.xvectors(voice, name)]
-                return [word for folder in folders for word in ("--xvectors", folder)]
+                return repeated("--xvectors", folders)
             case "f0":
                 for one in (*self.sets, name):
                     folder = self.step("f0", f"exp/f0/{one}", one)

@@ -21,8 +21,8 @@ from local.plan.needs import (
     UTILITY,
     Recipe,
     as_protected,
-    figures_of,
     find_recogniser,
+    repeated,
 )
 from local.plan.options import Asked, options_given
 from local.protocols.attackers import ALIGNED, ATTACKERS, CONTROLS, READING, UNPROTECTED
@@ -154,7 +154,9 @@ def plan_report(own: Recipe, attacks: Attacks, utility: Utility) -> list[str]:
         words += ["--clips", "0"]
     words += [word for one in shown.evaluators if one.again
               for word in ("--training", one.title, one.again)]  # fmt: skip
-    results = own.step("results", "exp/results", options=words, figures=figures_of(figures))
+    results = own.step(
+        "results", "exp/results", options=words, figures=repeated("--figures", figures)
+    )
     own.step("report", "exp/report", results=results)
     return stale
 
