@@ -42,8 +42,8 @@ hypothesis.settings.load_profile("pseudovox")
 
 # Files with tests that take a minute or more, the longest first.
 LONGEST = (
-    "test_recipe.py", "test_golden.py", "test_generators_recipe.py", "test_studies.py",
-    "test_ctc.py", "fuzz/test_kills.py",
+    "test_recipe.py", "test_golden.py", "test_channels.py", "test_generators_recipe.py",
+    "test_studies.py", "fuzz/test_kills.py", "test_prepare.py",
 )  # fmt: skip
 
 MakeDataDir = Callable[..., Path]

@@ -194,13 +194,3 @@ def test_object_files_keep_float64_and_are_kaldis():
     refuses(r"mean\.vec: a vector of 3 where a matrix is expected", read_object, "mean.vec", 2)
     refuses("not finite", write_object, "mean.vec", np.array([np.nan]))
     refuses(r"gone\.mat: cannot be read", read_object, "gone.mat", 2)
-
-
-@pytest.mark.corpora
-def test_real_kaldi_archives_are_read(corpora, monkeypatch):
-    monkeypatch.chdir(corpora / "vpc2020_libri_test")
-    vectors = read_vectors("xvectors/libri_test_trials_f/xvector.scp")
-    assert len(vectors) == 734
-    assert {len(vector) for vector in vectors.values()} == {512}
-    for key, vector in kaldiio.load_ark("xvectors/libri_test_trials_f/xvector.ark"):
-        np.testing.assert_array_equal(vectors[key], vector)

@@ -2,7 +2,6 @@
 
 import json
 import math
-import random
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 from local.metrics.utility import align, error_figures, kaldi_line
 from steps.asr.language import normalise, normalise_english
 from steps.asr.recognisers import JOURNAL, decode_all, make_recogniser
-from steps.audio import read_audio
 from steps.decode import main as decode
 from tests.recipes import ROOT, link_recipe, run_recipe
 from tests.refusals import accepts, refuses_words
@@ -299,18 +297,3 @@ def test_a_model_of_the_hub_that_is_here(tmp_path: Path, make_data_dir) -> None:
     pretrainer = HUB_MODEL.splitlines()[-1]
     (folder / "hyperparams.yaml").write_text(f"{pretrainer}\nmodules: {{}}\n")
     refuses_words(r"cannot be loaded \(ValueError: Need hparams", decode, *end)
-
-
-@pytest.mark.slow
-@pytest.mark.corpora
-def test_digits_of_people_whatever_was_heard_before(corpora: Path) -> None:
-    files = sorted((corpora / "fsdd/recordings").glob("*_theo_[01].flac"))
-    assert len(files) == 20
-    recogniser = make_recogniser("pocketsphinx")
-    audio = {path.stem: read_audio(path.stem, str(path)).samples for path in files}
-    first = {name: recogniser.recognise(name, audio[name]) for name in audio}
-    names = list(audio)
-    random.Random(0).shuffle(names)
-    assert {name: recogniser.recognise(name, audio[name]) for name in names} == first
-    # The level of a recording says nothing.
-    assert recogniser.recognise(names[0], 0.1 * audio[names[0]]) == first[names[0]]

@@ -5,15 +5,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 import yaml
 
 from local import record_attack as record_program
 from local.protocols.attackers import ATTACKERS, AttackedSystem, plan_attacks
 from steps import anonymise, join_draws, make_voice_pool, train_backend, train_encoder
 from steps.anonymisers.registry import describe_system
-from steps.speaker.encoders import load_network
 from tests.refusals import accepts, refuses, refuses_words
+from tests.test_encoders import change
 from utils.archives import write_archive
 from utils.datadir import load_data_dir, read_training_speakers
 from utils.tables import read_map
@@ -103,25 +102,6 @@ class TestDraws:
         refuses_words("two of the draws have the same number", join_draws.main, *words, first)
 
 
-NETWORK = {
-    "channels": [8, 8, 8, 16], "kernel_sizes": [5, 3, 3, 1], "dilations": [1, 2, 3, 1],
-    "embedding": 6, "attention_channels": 4, "se_channels": 4,
-}  # fmt: skip
-TRAINING = {"steps": 8, "batch": 4, "crop_seconds": [0.3, 0.3], "minimum_seconds": 0.1}
-TINY = {
-    "encoder": "ecapa",
-    "network": NETWORK,
-    "features": {"kind": "fbank", "bins": 20},
-    "training": TRAINING,
-}
-
-
-def write_conf(path: Path, **more: object) -> Path:
-    """The settings of TINY, or others of some parts."""
-    path.write_text(yaml.safe_dump({**TINY, **more}))
-    return path
-
-
 def train(*words: object) -> int:
     return train_encoder.main(["--workers", "0", *map(str, words)])
 
@@ -129,35 +109,17 @@ def train(*words: object) -> int:
 @pytest.fixture
 def trained(tmp_path, make_data_dir) -> tuple[Path, Path, Path]:
     """Settings, data, and an encoder trained with them."""
-    conf, out = write_conf(tmp_path / "conf.yaml"), tmp_path / "encoder"
+    conf, out = tmp_path / "conf.yaml", tmp_path / "encoder"
+    conf.write_text(yaml.safe_dump(change()))
     data = make_data_dir(tmp_path / "data", {f"s{i}": 2 for i in range(4)}, seconds=0.5)
     assert train(conf, data, out) == 0
     return conf, data, out
 
 
-def weights(folder: Path) -> dict[str, torch.Tensor]:
-    return dict(load_network(folder)[1].named_parameters())
-
-
 class TestFineTuning:
-    def test_a_stopped_one_resumes_to_the_same_bits(self, trained, tmp_path):
-        conf, data, first = trained
-        words = ("--init-from", first, "--steps", 4, conf, data)
-        whole, resumed = tmp_path / "whole", tmp_path / "resumed"
-        assert train(*words, whole) == 0
-        write_conf(conf, training={**TRAINING, "checkpoint_every": 2})
-        assert train(*words, resumed) == 0
-        for path in sorted((resumed / "checkpoints").glob("*.pt"))[1:]:
-            path.unlink()
-        (resumed / "final.pt").unlink()
-        assert train(*words, resumed) == 0
-        uninterrupted = weights(whole)
-        for name, value in weights(resumed).items():
-            assert torch.equal(value, uninterrupted[name])
-
     def test_another_network_cannot_be_gone_on_from(self, trained, tmp_path):
         conf, data, first = trained
-        write_conf(conf, network={**NETWORK, "embedding": 5})
+        conf.write_text(yaml.safe_dump(change(network__embedding=5)))
         words = ("--init-from", first, conf, data, tmp_path / "x")
         refuses("not those of the settings", train, *words)
         assert not (tmp_path / "x/final.pt").exists()

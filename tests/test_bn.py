@@ -376,9 +376,7 @@ def test_kmeans_gives_each_frame_its_cluster_s_centre() -> None:
 def test_of_units_and_a_melody_of_its_own_the_source_s_f0_is_nothing(pool, trained, tmp_path):
     plain = settings(6)
     config = replace(
-        plain,
-        units=UnitSettings("kmeans", n=5),
-        network=replace(plain.network, melody=8),
+        plain, units=UnitSettings("kmeans", n=5), network=replace(plain.network, melody=8)
     )
     train(pool, tmp_path, config)
     synthesiser = load_synthesiser(tmp_path, own_f0=True)

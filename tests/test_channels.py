@@ -2,6 +2,7 @@
 
 import csv
 import json
+from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 
@@ -33,7 +34,7 @@ from steps.emotion.functionals import ENERGY, MELODY, functionals
 from steps.speaker.backends import CentredCosine, TfidfBackend, learn_idf
 from tests.recipes import copy_world, run_recipe
 from tests.refusals import accepts, refuses
-from tests.scored import compute, trials_of
+from tests.scored import trials_of
 from utils.archives import read_vectors
 from utils.tables import write_map
 
@@ -241,79 +242,31 @@ def test_an_utterance_without_phones_ended_the_recipe(caplog: pytest.LogCaptureF
     assert caplog.messages[1].startswith("x: 1 of 3 x-vectors are zero, such as a-2: nothing")
 
 
-@pytest.mark.parametrize(
-    ("people", "recordings", "models", "known", "undefined", "said"),
-    [
-        ("abc", 1, "abc", ["eer", "eer_all", "named"], [],
-         "3 recordings: left out, as fewer than 2 people with target trials have so many"),
-        ("ab", 4, "ab", ["eer", "eer_3", "eer_all", "named_all"], [],
-         "10 recordings: left out"),
-        ("ab", 4, "a", [], ["p_value_eer", "p_value_named"], "all recordings: left out"),
-        ("abc", 2, "", ["eer"], ["eer_normalised", "d_ece_normalised_all"],
-         "3 recordings: left out"),
-    ],
-    ids=["one recording a person", "two people", "one of two enrolled", "one candidate each"],
-)  # fmt: skip
-def test_too_little_to_say_anything_by_recordings(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, people: str, recordings: int, models: str,
-    known: list[str], undefined: list[str], said: str,
-) -> None:  # fmt: skip
-    """Without models every person is compared with one: the first two with themselves."""
-    utts = {f"{p}{r}": p for p in people for r in range(recordings)}
-    trials = [(m, utt) for utt, p in utts.items() for m in models or p.replace("c", "a")]
-    for name, last in (("t", lambda m, u: "target" if m == u[0] else "nontarget"),
-                       ("s", lambda m, u: len(m + u) + 0.1 * ord(u[0]))):  # fmt: skip
-        (tmp_path / name).write_text("".join(f"{m} {u} {last(m, u)}\n" for m, u in trials))
-    write_map(tmp_path / "utt2spk", utts)
-    options = ["--recordings", "--utt2spk", tmp_path / "utt2spk", "--bootstrap", 5]
-    found = compute(tmp_path, "verification", *options, tmp_path / "t", tmp_path / "s")
-    figures = {name.removesuffix("_recordings"): value for name, value in found.items()}
-    assert all(figures[name] is not None for name in known)
-    assert all(figures[name] is None for name in undefined)
-    assert any(line.startswith(said) for line in caplog.messages)
-    for line in caplog.messages:
-        assert "\n" not in line
-
-
 @pytest.mark.slow
 def test_every_channel_attacks(world: Path, tmp_path: Path) -> None:
-    """Scores and figures of all channels and both fusions; those that train do so, too."""
+    """Scores and figures of all channels and fusions; those that learn do so, too, with weights of
+    their own. Voices are compared where there are some: not in the file as it is written."""
     folder = copy_world(world, tmp_path / "small")
-    channels = "words/tfidf sounds/tfidf timing/plda melody/plda"
+    heard = ["tiny/plda", "words/tfidf", "sounds/tfidf", "timing/plda", "melody/plda"]
+    learnt = ["energy/plda", "level/gaussian", "rhythm/gaussian"]
+    fixed = ["energy/cosine", "level/distance"]
+    if find_spec("moonshine_voice"):  # it has no wheel everywhere
+        learnt, fixed = [*learnt, "content/plda"], [*fixed, "content/cosine"]
+    fused = ["fused", "fused_without_words", "fused_learnt"]
     options = ["--systems=b2", "--genders=f", "--attackers=ignorant semi_informed_backend"]
-    options += [f"--evaluators=tiny/plda {channels} fused fused_without_words"]
+    options += [f"--evaluators={' '.join([*heard, *learnt, *fixed, *fused])}"]
     run_recipe(folder, *options, "--report-audio=false")
     rows = list(csv.DictReader((folder / "exp/results/metrics.csv").open()))
     eers = {(row["evaluator"], row["attacker"]) for row in rows if row["metric"] == "eer"}
-    attackers = ("unprotected", "ignorant", "semi_informed_backend")
-    evaluators = ("tiny/plda", *channels.split(), "fused", "fused_without_words")
-    assert eers >= {*product(evaluators, attackers)}
-    beside = {row["evaluator"] for row in rows if row["metric"] == "eer_beside_words"}
-    assert beside == {"fused"}
+    everybody = ("unprotected", "ignorant", "semi_informed_backend")
+    assert eers >= {*product([*heard, *learnt, *fused[:2]], everybody)}
+    assert eers >= {*product(fixed, everybody[:2])}
+    assert eers >= {("fused_learnt", everybody[0]), ("fused_learnt", everybody[2])}
+    assert ("fused_learnt", "ignorant") not in eers
+    assert {row["evaluator"] for row in rows if row["metric"] == "eer_beside_words"} == {"fused"}
     voices = {row["evaluator"] for row in rows if row["family"] in ("legal", "similarity")}
     assert voices == {"tiny/plda", "timing/plda", "melody/plda"}
-    again = run_recipe(folder, *options, "--report-audio=false")
-    assert "making" not in again.stdout
-
-
-@pytest.mark.slow
-def test_the_file_as_written_attacks(world: Path, tmp_path: Path) -> None:
-    """Of each evaluator there are scores and no figures of voices; weights of
-    those who learn are theirs."""
-    pytest.importorskip("moonshine_voice", reason="Moonshine has no wheel here")
-    folder = copy_world(world, tmp_path / "small")
-    learnt = ["content/plda", "energy/plda", "level/gaussian", "rhythm/gaussian"]
-    others = ["content/cosine", "energy/cosine", "level/distance"]
-    options = ["--systems=b2", "--genders=mixed", "--attackers=ignorant semi_informed_backend"]
-    options += [f"--evaluators=tiny/plda {' '.join([*others, *learnt])} fused fused_learnt"]
-    run_recipe(folder, *options, "--report-audio=false")
-    rows = list(csv.DictReader((folder / "exp/results/metrics.csv").open()))
-    eers = {(row["evaluator"], row["attacker"]) for row in rows if row["metric"] == "eer"}
-    assert eers >= {*product([*others, *learnt, "fused"], ("unprotected", "ignorant"))}
-    assert eers >= {*product([*learnt, "fused", "fused_learnt"], ("semi_informed_backend",))}
-    assert ("fused_learnt", "unprotected") in eers and ("fused_learnt", "ignorant") not in eers
-    voices = {row["evaluator"] for row in rows if row["family"] in ("legal", "similarity")}
-    assert voices == {"tiny/plda"}
     (told,) = (folder / "exp/scores").glob("b2/semi*.fused_learnt/*/*/weights.json")
     weights = json.loads(told.read_text())["weights"]
-    assert len(weights) == 5 and len(set(weights.values())) == 5
+    assert len(weights) > 4 and len(set(weights.values())) == len(weights)
+    assert "making" not in run_recipe(folder, *options, "--report-audio=false").stdout

@@ -155,28 +155,18 @@ def test_words_that_others_say_are_heard_better(pool, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("config", "other", "seed"), [(settings(12), settings(12), 1), (heard(), heard(weight=0.0), 0)]
-)
-def test_a_stopped_training_ends_with_the_same_network(pool, tmp_path, config, other, seed):
+def test_a_resumed_training_dropped_the_values_of_its_first_steps(pool, tmp_path):
+    """With an ear, too, and whatever it hears."""
+    plain = heard()
+    config = replace(plain, network=replace(plain.network, dropout=0.3))
     train(pool, tmp_path / "whole", config)
     with stopped_at(8, bottleneck_training.BnTrainer):
         train(pool, tmp_path / "stopped", config)
     train(pool, tmp_path / "stopped", config)
     assert_same_network(tmp_path / "whole", tmp_path / "stopped")
-    train(pool, tmp_path / "other", other, seed)
+    train(pool, tmp_path / "other", config, 1)
     one, two = (torch.load(tmp_path / name / "final.pt") for name in ("whole", "other"))
     assert not torch.equal(one["last.weight"], two["last.weight"])
-
-
-def test_a_resumed_training_dropped_the_values_of_its_first_steps(pool, tmp_path):
-    plain = settings(8)
-    config = replace(plain, network=replace(plain.network, dropout=0.3))
-    train(pool, tmp_path / "whole", config)
-    with stopped_at(7, bottleneck_training.BnTrainer):
-        train(pool, tmp_path / "stopped", config)
-    train(pool, tmp_path / "stopped", config)
-    assert_same_network(tmp_path / "whole", tmp_path / "stopped")
 
 
 @pytest.mark.parametrize(("share", "loses"), [(1.0, True), (0.0, False)])

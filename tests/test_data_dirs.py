@@ -485,24 +485,6 @@ def test_merge_refuses_what_is_not_whole(jobs, change, message):
     assert sorted(str(p) for p in jobs.rglob("*")) == before
 
 
-@pytest.mark.corpora
-def test_real_data_directories_are_valid(corpora, tmp_path, run_program):
-    data = corpora / "vpc2020_libri_test" / "data"
-    sizes = {}
-    for name in ("libri_test_enrolls", "libri_test_trials_f", "libri_test_trials_m"):
-        run_program(VALIDATE, "--no-wav", data / name, status=0)
-        loaded = load_data_dir(data / name, need=("spk2gender", "text", "utt2dur"))
-        sizes[name] = (len(loaded.utt2spk), len(loaded.spk2utt), len(loaded.trials or []))
-        write_data_dir(tmp_path / name, loaded.tables)
-        for file in ("utt2spk", "spk2utt", "text", "spk2gender"):
-            assert (tmp_path / name / file).read_bytes() == (data / name / file).read_bytes()
-    assert sizes == {
-        "libri_test_enrolls": (438, 29, 0),
-        "libri_test_trials_f": (734, 20, 11744),
-        "libri_test_trials_m": (762, 20, 9906),
-    }
-
-
 def test_ids_that_begin_with_a_hash_were_lost_as_headers(make_data_dir, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     data = load_data_dir(make_data_dir(Path("data"), {"#a": 1, "#b": 2, "c": 1}))

@@ -177,13 +177,6 @@ def test_a_job_kept_the_lock_of_another_jobs_log(tmp_path: Path) -> None:
         refuses("still writes it", refuse_living_job, tmp_path / "long.log")
 
 
-def test_a_failing_job_stops_the_recipe_and_shows_its_log(recipe, tmp_path: Path) -> None:
-    write_program(tmp_path, "print('the reason')\nsys.exit(7)")
-    done = recipe(JOBS, row("exp/a", table="jobs"), row("exp/b", of=["exp/a"]), status=1)
-    assert "the reason" in done.stderr
-    assert "exp/b" not in done.stdout
-
-
 # What jobs do: they go on, alone; and as prepare.sh does, below a shell that calls the launcher.
 HELD = "Path('pid.tmp').write_text(str(os.getpid()))\nos.rename('pid.tmp', 'pid')\ntime.sleep(3600)"
 WITHIN = stages("jobs \"bash -c '$cpu_cmd {out}/x.log ./job.py; true'\"")

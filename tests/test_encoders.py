@@ -21,7 +21,7 @@ from steps.speaker import network as layers
 from steps.speaker.config import AugmentConfig, EncoderConfig, FeatureConfig
 from steps.speaker.encoders import NetworkEncoder, TooShortError, load_encoder
 from steps.speaker.network import EncoderNetwork
-from steps.speaker.training import EncoderTrainer, equal_error_rate, make_validation_set
+from steps.speaker.training import EncoderTrainer, make_validation_set
 from steps.training.audio import TrainingAudio, hold_out, load_training_audio
 from steps.training.loop import batches_ahead
 from steps.training.settings import read_config
@@ -266,12 +266,6 @@ def test_draws_of_one_utterance_passed_for_utterances_of_a_speaker(caplog, monke
     assert len(segments({})) == 4
 
 
-def test_validation_eer_of_known_scores():
-    target = np.array([True, True, False, False])
-    assert equal_error_rate(np.array([4.0, 3.0, 2.0, 1.0]), target) == 0.0
-    assert equal_error_rate(np.array([4.0, 1.0, 2.0, 0.0]), target) == 0.5
-
-
 def test_augmentation_is_what_it_says():
     rng = np.random.default_rng(0)
     tone = np.sin(2 * np.pi * 440 * np.arange(32000) / 16000).astype(np.float32)
@@ -317,7 +311,7 @@ def test_x_vectors_depended_on_the_number_of_jobs(trained, data, tmp_path, monke
     for utt, n in zip(sorted(read_map(data / "utt2spk")), (5000, 9000, 12000), strict=False):
         soundfile.write(data / "wav" / f"{utt}.wav", speechlike(n), 16000)
     found = set()
-    for n in (1, 2, 3):
+    for n in (1, 3):
         whole = load_data_dir(data)
         assert split_data_dir(whole, n) == n
         for part in range(1, n + 1):

@@ -7,11 +7,7 @@ import numpy as np
 import pytest
 
 from steps.generators.base import Generator, Wanted, load_generator
-from steps.generators.frames import (
-    FrameGaussians,
-    read_frames,
-    split_variance,
-)
+from steps.generators.frames import FrameGaussians, read_frames, split_variance
 from steps.sources import VoiceKey
 from tests.refusals import refuses
 from tests.world import run_of
@@ -44,18 +40,6 @@ def test_split_variance_by_hand():
     assert means[:, 0].tolist() == [1.0, 4.0, 1.0, 4.0, 4.0]
     assert within[0] == pytest.approx(8 / 5)
     refuses("single x-vector", split_variance, vectors[:2], np.array(["a", "b"]))
-
-
-def test_variance_within_speakers_is_not_counted_twice():
-    rng = np.random.default_rng(5)
-    speakers = np.repeat(list("abcdef"), 3)
-    vectors = rng.standard_normal((6, 4))[np.unique(speakers, return_inverse=True)[1]]
-    vectors = vectors + 0.7 * rng.standard_normal((18, 4))
-    means, within = split_variance(vectors, speakers)
-    frames = FrameGaussians(means, np.broadcast_to(within, means.shape))
-    mean, variance = frames.moments()
-    np.testing.assert_allclose(mean, vectors.mean(axis=0))
-    np.testing.assert_allclose(variance, vectors.var(axis=0))
 
 
 # PSD as a generator

@@ -7,12 +7,7 @@ import pytest
 
 from steps.generators import pool as clusters_module
 from steps.generators import sampling
-from steps.generators.base import (
-    Wanted,
-    choose_gender,
-    describe_generator,
-    load_generator,
-)
+from steps.generators.base import Wanted, choose_gender, describe_generator, load_generator
 from steps.generators.sampling import read_speaker_settings
 from steps.sources import Resources, VoiceKey, make_keys
 from steps.speaker.backends import PldaBackend, write_backend

@@ -28,11 +28,6 @@ def test_on_another_machine_figures_are_compared_to_1e_6():
     assert len(golden.differences(wanted, {}, exact=False)) == 1
 
 
-def test_a_table_is_read_as_it_was_written(tmp_path):
-    golden.write_table(ONE, tmp_path / "table.tsv")
-    assert golden.read_table(tmp_path / "table.tsv") == ONE
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(
     not all(find_spec(name) for name in ("moonshine_voice", "resemblyzer", "distillmos")),

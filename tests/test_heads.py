@@ -129,18 +129,20 @@ class TestHead:
 
         written("enrol", 0, 20, range(3, 6), 1)
         written("trial", 0, 20, range(3), 1)
+        written("train", 20, 30, range(3), 1)
+        written("other", 30, 32, range(3), 1)
         for name, draws in (("", 1), ("_draw1", 1), ("_draws2", 2)):
-            written(f"train_s_utt{name}", 20, 32, range(3), draws)
+            written(f"train+other_s_utt{name}", 20, 32, range(3), draws)
         program = runpy.run_path(str(TEMPLATE.parents[1] / "benchmarks/compare_learners.py"))
         monkeypatch.setattr(sys, "path", [*sys.path])
         monkeypatch.chdir(tmp_path)
-        words = [str(tmp_path), "s", "enrol", "trial", "train", "out.csv", "1,2", "12", "20"]
+        words = [str(tmp_path), "s", "enrol", "trial", "train+other", "out.csv", "1,2", "10", "22"]
         monkeypatch.setattr(sys, "argv", ["compare_learners.py", *words])
         program["main"]()
         rows = [row.split(",") for row in (tmp_path / "out.csv").read_text().splitlines()[1:]]
         assert [row[:3] for row in rows] == [
             [name, people, draws]
-            for name in ("content", "fused_learnt") for people in ("12", "20") for draws in "12"
+            for name in ("content", "fused_learnt") for people in ("10", "22") for draws in "12"
         ]  # fmt: skip
         assert all(float(row[3].strip('"').split()[0]) < 15 for row in rows)
         assert (tmp_path / "out.svg").exists()

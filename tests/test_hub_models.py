@@ -122,14 +122,13 @@ def test_emotion2vec_is_of_another_toolkit():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["extract_xvectors", "recognise_emotion", "decode"])
-def test_a_hub_that_cannot_be_reached_is_one_line(tmp_path, make_data_dir, run_process, name):
+def test_a_hub_that_cannot_be_reached_is_one_line(tmp_path, make_data_dir, run_process):
     words = ("hub:nobody/no-such-model", make_data_dir(tmp_path / "d"), tmp_path / "out")
     offline = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "cache")}
-    done = run_process(f"steps/{name}.py", *words, **offline, status=2)
+    done = run_process("steps/decode.py", *words, **offline, status=2)
     assert "Traceback" not in done.stderr
     last = done.stderr.splitlines()[-1]
-    assert last.startswith(f"{name}.py: hub:nobody/no-such-model: cannot be loaded (")
+    assert last.startswith("decode.py: hub:nobody/no-such-model: cannot be loaded (")
     assert "it needs a network, an earlier download, or a folder" in last
     assert not (tmp_path / "out").exists()
 

@@ -18,13 +18,7 @@ from steps.generators.idmap import (
     TripletSettings,
     mlp_loss,
 )
-from steps.generators.idmap_diff import (
-    DiffModel,
-    DiffNetwork,
-    DiffSettings,
-    DiffTrainer,
-    to_score,
-)
+from steps.generators.idmap_diff import DiffModel, DiffNetwork, DiffSettings, DiffTrainer, to_score
 from steps.generators.training import TrainingVectors, sanity_figures, train_generator
 from steps.sources import VoiceKey
 from tests.refusals import refuses

@@ -319,12 +319,7 @@ def test_same_bits_whatever_the_order_and_the_parts(make_data_dir, pool, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("text", "is_random"),
-    [
-        ("", False),
-        ("gender: other\n", False),
-        ("gender: random\n", True),
-    ],
+    ("text", "is_random"), [("", False), ("gender: other\n", False), ("gender: random\n", True)]
 )
 def test_a_pool_of_one_voice_a_gender_is_no_draw(load, tmp_path, text, is_random):
     """Run 1 was run 0, and the system said that it was random."""

@@ -15,7 +15,7 @@ from utils.datadir import load_data_dir
 def write_table(folder: Path, *rows: str, header: str = "utt spk gender audio text") -> Path:
     path = folder / "table.tsv"
     lines = [header.replace(" ", "\t"), *(row.replace("|", "\t") for row in rows)]
-    path.write_text("".join(f"{line}\n" for line in lines))
+    path.write_bytes("".join(f"{line}\n" for line in lines).encode(errors="surrogateescape"))
     return path
 
 
@@ -144,6 +144,11 @@ def test_the_last_of_several_ages_of_a_speaker_was_taken(tmp_path, capsys):
         ("utt spk audio", ["s1/1|s1|a"], r"table\.tsv:2: .*'s1/1' cannot .*; call it s1_1"),
         ("utt spk audio", ["s1-1|s1|a", "s1-1|s1|b"], "s1-1: is there twice: a and b"),
         ("utt spk audio", [], "lists no utterance"),
+        ("file who", ["a|s"], r"table\.tsv:1: no column speaker; a header line with tabs is"),
+        ("file,speaker", ["a,s"], ":1: no column file; a header"),
+        ("utt spk audio", ["s1-1|s1|a\r"], "dos2unix"),
+        ("utt spk audio", ["s1-1|s1|W\udcf6rter"], "not UTF-8"),  # written as Latin-1
+        ("file speaker sex", ["a|A b|f", "c|A_b|f"], "'A b' and 'A_b' would both be called A_b"),
     ],
 )  # fmt: skip
 def test_a_table_that_cannot_be_read(tmp_path, header, rows, message):

@@ -1,14 +1,11 @@
 """The C library keeps freed memory."""
 
-import ctypes
 import platform
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-
-from utils.cli import keep_freed_memory
 
 ROOT = Path(__file__).resolve().parents[1]
 FAULTS = """
@@ -33,8 +30,3 @@ def test_pages_are_not_mapped_anew_at_each_step():
         for how in ("given back", "kept")
     )
     assert kept < given_back / 10
-
-
-def test_another_library_is_left_alone(monkeypatch):
-    monkeypatch.setattr(ctypes, "CDLL", lambda name: object())
-    assert not keep_freed_memory()

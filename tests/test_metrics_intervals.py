@@ -21,7 +21,11 @@ from utils.trials import Trials
 
 def test_weights_of_comparisons() -> None:
     """Speaker 0 twice, 1 once, 2 never: own comparisons once a copy, never copy against copy."""
-    assert pair_weights(np.array([2.0, 1.0, 0.0])).tolist() == [[2, 2, 0], [2, 1, 0], [0, 0, 0]]
+    drawn, every = np.array([2.0, 1.0, 0.0]), np.arange(9)
+    assert pair_weights(drawn, every).tolist() == [2, 2, 0, 2, 1, 0, 0, 0, 0]
+    assert pair_weights(drawn, np.tile(every, 2)).tolist() == 2 * [2, 2, 0, 2, 1, 0, 0, 0, 0]
+    both, some = np.stack([drawn, drawn[::-1]]), np.array([3, 8])
+    assert pair_weights(both, some).tolist() == [[2, 0], [0, 2]]
 
 
 def test_draws_are_as_many_as_speakers_and_repeat_from_the_seed() -> None:

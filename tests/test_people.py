@@ -192,14 +192,6 @@ def test_ranks_among_drawn_candidates_by_hand() -> None:
     assert report["n_speakers"] == 2
 
 
-def test_distractors_make_naming_no_easier() -> None:
-    (enrol, trial), (others, _) = people(3, 12, 6, 2.0), people(4, 40, 1, 2.0)
-    others = side({f"x{s}": [others.vectors[u] for u in own]
-                   for s, own in others.spk2utt.items()}, "o")  # fmt: skip
-    alone, among = (crowd(s, trial) for s in ([("e", enrol)], [("e", enrol), ("o", others)]))
-    assert among["legal_linkability_52_candidates"] <= alone["legal_linkability_12_candidates"]  # type: ignore[operator]
-
-
 def test_a_channel_of_the_distractors_makes_naming_no_harder() -> None:
     """Enrolled vectors are 30 from the origin in one dimension; what is heard, and the second
     distractors, as far in another."""
@@ -397,17 +389,6 @@ def test_distractors_are_protected_as_the_enrolment_is(tmp_path, monkeypatch):
     for name in ("train_b2r_spk", "more_b2r"):
         assert f"--other exp/xvectors/resemblyzer/{name} data/{name}" in both
         assert f"data/{name}" in made
-
-
-def test_a_training_set_in_pieces_gives_distractors(tmp_path, monkeypatch):
-    made = planned(
-        tmp_path, monkeypatch, distractors="train", chunk_seconds="4", informed_level="spk",
-        attackers="ignorant lazy_informed semi_informed_backend",
-    )  # fmt: skip
-    for name in ("train", "train_b2r_spk"):
-        assert "--chunk-seconds 4" in made[f"exp/xvectors/resemblyzer/{name}"]
-    crowds = [made[path] for path in made if "/crowd_lazy_informed" in path]
-    assert any("--other exp/xvectors/resemblyzer/train_b2r_spk" in words for words in crowds)
 
 
 def test_distractors_who_are_evaluated_or_missing_are_refused(tmp_path, monkeypatch):

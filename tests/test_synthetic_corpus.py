@@ -33,7 +33,6 @@ from utils.datachecks import validate_data_dir
 from utils.datadir import load_data_dir
 from utils.seeds import make_rng
 from utils.tables import read_map, write_map
-from utils.trials import read_trials
 
 
 @pytest.fixture(scope="module")
@@ -279,33 +278,3 @@ def test_a_killed_process_is_noticed_and_named(tmp_path):
     work = partial(_end_or_wait, tmp_path)
     refuses("bad: its process failed with status -9", run_each_apart, work, items, 2)
     assert {path.name for path in tmp_path.iterdir()} == {"good", "bad"}
-
-
-@pytest.mark.slow
-def test_prepare_makes_the_sets_of_the_recipe(tmp_path):
-    recipe = tmp_path / "egs" / "synth"  # like egs/synth, outside the project
-    (recipe / "conf").mkdir(parents=True)
-    for name in ("prepare.sh", "path.sh", "cmd.sh", "steps", "utils", "local"):
-        (recipe / name).symlink_to(ROOT / "egs" / "synth" / name)
-    options = "--eval-speakers 4 --eval-utterances 4 --enrol-utterances 2 --train-speakers 4"
-    options += " --train-utterances 2 --nj 2 --download false --corpus speech"
-    command = ["bash", "prepare.sh", *options.split()]
-    first = subprocess.run(command, cwd=recipe, check=True, capture_output=True, text=True)
-    assert "data/train: 4 speakers (4 made now, 0 there before), 8 utterances" in first.stdout
-    data = recipe / "data"
-    train = load_data_dir(data / "train").utt2spk
-    enrol = load_data_dir(data / "synth_test_enrolls").utt2spk
-    assert len(read_map(data / "synth_test_enrolls" / "enrolls", rest_of_line=True)) == 8
-    for gender in "fm":
-        trials = read_trials(data / f"synth_test_trials_{gender}" / "trials")
-        assert (len(trials.target), int(np.sum(trials.target))) == (8, 4)
-        assert not set(trials.trial) & set(enrol)
-        assert not {utt.split("-")[0] for utt in trials.trial} & set(train.values())
-        assert set(trials.enrol) <= set(enrol.values())
-    before = digests(recipe)
-    again = subprocess.run(command, cwd=recipe, check=True, capture_output=True, text=True)
-    assert "data/train: 4 speakers (0 made now, 4 there before), 8 utterances" in again.stdout
-    after = digests(recipe)
-    assert {k: v for k, v in after.items() if "/log/" not in k or k not in before} == {
-        k: v for k, v in before.items() if "/log/" not in k
-    }

@@ -36,14 +36,9 @@ def test_every_variant_says_what_it_is_for_and_is_no_file():
 @pytest.mark.parametrize(
     ("name", "level", "needs"),
     [
-        ("b1", "spk", ["pool", "xvectors", "backend"]),
-        ("b1_f0", "spk", ["pool", "xvectors", "backend", "f0"]),
         ("b1_dense", "spk", ["pool", "xvectors", "backend", "f0"]),
-        ("b1_nsf", "spk", ["pool", "xvectors", "backend", "synthesiser:nsf_mini"]),
         ("b1_nsf_bend", "spk", ["pool", "f0", "synthesiser:nsf_mini"]),
-        ("const_01", "const", ["pool"]),
         ("const_01_f0", "const", ["pool", "f0"]),
-        ("knnvc", "spk", ["pool", "f0"]),
         ("knnvc_utt", "utt", ["pool", "f0"]),
         ("knnvc_perm", "perm", ["pool", "f0"]),
         ("knnvc_content", "spk", ["pool:moonshine", "f0"]),

@@ -10,12 +10,7 @@ import yaml
 from steps.generate_speakers import main as generate
 from steps.generators.idmap import MlpTrainer, WganTrainer
 from steps.generators.idmap_diff import DiffTrainer
-from steps.generators.training import (
-    load_trained,
-    make_training_vectors,
-    problem_of,
-    train_generator,
-)
+from steps.generators.training import make_training_vectors, problem_of, train_generator
 from steps.measure_capacity import main as measure
 from steps.train_generator import main as train
 from tests.refusals import accepts, refuses
@@ -116,25 +111,6 @@ def test_means_are_by_speaker_in_c_order():
         "1 training speakers: at least 2", make_training_vectors, zero, dict.fromkeys("ab", "a")
     )
     refuses("are zero", make_training_vectors, zero, {"a": "a", "b": "b"})
-
-
-def test_folders_that_are_not_whole(tmp_path):
-    refuses(r"generator.yaml: is missing", load_trained, tmp_path)
-    run(steps(MLP, 40), tmp_path)
-    assert load_trained(tmp_path, "idmap_mlp").model.n_seen == 12
-    conf = tmp_path / "generator.yaml"
-    text = conf.read_text()
-    for old, new, message in (
-        ("width: 32", "width: 40", "does not hold the weights that the settings"),
-        ("generator: idmap_mlp", "generator: idmap_xl", "'idmap_xl' is unknown"),
-        ("generator: idmap_mlp", "generator: idmap_diff", "centred: unknown setting"),
-    ):
-        assert old in text
-        conf.write_text(text.replace(old, new))
-        refuses(message, load_trained, tmp_path)
-    conf.write_text(text)
-    (tmp_path / "final.pt").write_bytes(b"damaged")
-    refuses("not readable as a saved model", load_trained, tmp_path)
 
 
 def write_inputs(folder: Path) -> None:

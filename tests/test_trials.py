@@ -6,14 +6,7 @@ import numpy as np
 import pytest
 
 from tests.refusals import refuses
-from utils.trials import (
-    Scores,
-    Trials,
-    join_scores,
-    read_scores,
-    read_trials,
-    write_scores,
-)
+from utils.trials import Scores, Trials, join_scores, read_scores, read_trials, write_scores
 
 
 def write(path: Path, content: str | bytes) -> Path:

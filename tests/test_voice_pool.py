@@ -11,7 +11,7 @@ from steps.synthesis.f0 import compute_f0_stats
 from steps.synthesis.voices import VoicePool, match_vectors
 from steps.synthesis.world import SILENCE
 from tests.refusals import accepts, refuses
-from utils.archives import ObjectReader, write_archive
+from utils.archives import write_archive
 
 SPEAKERS = {"s1": 2, "s2": 1, "t-3": 1}
 UTTS = ("s1-000", "s1-001", "s2-000", "t-3-000")
@@ -82,23 +82,6 @@ def test_match_vectors_by_hand():
     changed[:, 0] += 9
     changed[:, 25:] = 0
     np.testing.assert_array_equal(match_vectors(changed), match)
-
-
-def test_only_the_speakers_used_last_stay_in_memory(sources, tmp_path, monkeypatch):
-    monkeypatch.setattr(voices, "_CACHED_FRAMES", 110)  # s1 has 68, the others 34 each
-    read: list[str] = []
-    matrix = ObjectReader.matrix
-    monkeypatch.setattr(
-        ObjectReader, "matrix", lambda self, utt: (read.append(utt), matrix(self, utt))[1]
-    )
-    pool = make(sources, tmp_path / "pool")
-    read.clear()
-    pool = VoicePool.load(tmp_path / "pool")
-    assert read == []  # nothing before it is asked for
-    for speaker in ("s1", "s2", "s1", "t-3", "s1", "s2"):
-        pool.frames(speaker)
-    assert read == ["s1-000", "s1-001", "s2-000", "t-3-000", "s2-000"]
-    assert len(pool._cache) == 2
 
 
 def test_long_speakers_filled_the_memory(sources, tmp_path, monkeypatch):

@@ -108,13 +108,14 @@ def resample(
     return multiplicities(n_speakers, n_bootstrap, seed), draw
 
 
-def pair_weights(drawn: Float64) -> Float64:
-    """Weight of comparisons between speakers, (..., n_speakers, n_speakers), when each is drawn
-    `drawn[..., s]` times: w_a·w_b, and on the diagonal w_s."""
-    weight = drawn[..., :, None] * drawn[..., None, :]
-    speakers = np.arange(drawn.shape[-1])
-    weight[..., speakers, speakers] = drawn
-    return weight
+def pair_weights(drawn: Float64, cell: Int64) -> Float64:
+    """Weight of comparisons between speakers, (..., n), when each is drawn `drawn[..., s]` times:
+    w_a·w_b, and within a speaker w_s. cell: (n,) a·n_speakers + b of each."""
+    n = drawn.shape[-1]
+    few = n**2 < len(cell)  # speakers: a table of all costs less; of many, more than a list of some
+    one, other = np.divmod(np.arange(n**2) if few else cell, n)
+    weight = drawn[..., one] * np.where(one == other, 1.0, drawn[..., other])
+    return weight.take(cell, axis=-1) if few else weight
 
 
 def bootstrap(

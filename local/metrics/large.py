@@ -100,7 +100,7 @@ def _intervals(total: Total, n_bootstrap: int, seed: int) -> Report:
     cell, own = groups[:, 0] * n_groups + groups[:, 1], groups[:, 0] == groups[:, 1]
 
     def evaluate(drawn: Float64) -> Figures | None:
-        weight = pair_weights(drawn).ravel()[cell]
+        weight = pair_weights(drawn, cell)
         return figures(weight[own] @ coarse[own, TARGET], weight @ coarse[:, NONTARGET])
 
     return bootstrap(evaluate, n_groups, n_bootstrap, seed)

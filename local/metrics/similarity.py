@@ -188,7 +188,7 @@ def assess(setting: Setting, drawn: Float64 | None = None) -> Assessment | None:
     drawn: (S,) how often a resample holds each speaker; None if it leaves no target or no nontarget
     pair. Cells of speakers that are not drawn hold values without meaning.
     """
-    weight = None if drawn is None else pair_weights(drawn).ravel()[setting.cell]
+    weight = None if drawn is None else pair_weights(drawn, setting.cell)
     t, n = setting.ranking.counts(weight)
     if not (t.any() and n.any()):
         return None
@@ -391,8 +391,7 @@ def gains(
     ranked = {s: cell[rankings[s].order] for s, cell in cells.items()}
 
     def evaluate(drawn: Float64) -> Figures | None:
-        weight = pair_weights(drawn).ravel()
-        return gain_figures(rankings, {s: weight[cell] for s, cell in ranked.items()})
+        return gain_figures(rankings, {s: pair_weights(drawn, of) for s, of in ranked.items()})
 
     report["n_speakers"] = len(names)
     return report | bootstrap(evaluate, len(names), **resamples)

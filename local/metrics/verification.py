@@ -245,8 +245,8 @@ def verification(
         return report
     weights, draw = intervals.resample(len(speakers.names), len(runs), **resamples)
     report |= (sure := intervals.interval_report(
-        (runs[of][1](intervals.pair_weights(own).ravel())
-         for own, of in zip(weights, draw.tolist(), strict=True)), len(speakers.names),
+        (runs[of][1](own) for own, of in zip(weights, draw.tolist(), strict=True)),
+        len(speakers.names),
     ))  # fmt: skip
     if "eer_rise" in figures:
         low, high = sure["intervals"].get("eer_rise") or (math.nan, math.nan)
@@ -284,7 +284,7 @@ def eer_with_interval(
     ranked = speakers.cell[ranking.order]
 
     def evaluate(drawn: Float64) -> intervals.Figures | None:
-        t, n = ranking.counts(intervals.pair_weights(drawn).ravel()[ranked])
+        t, n = ranking.counts(intervals.pair_weights(drawn, ranked))
         return {"eer": detection.eer(t, n)} if t.any() and n.any() else None
 
     report = intervals.bootstrap(evaluate, len(speakers.names), n_bootstrap)
@@ -298,9 +298,9 @@ def _run(
     trials: Trials, score: Float64, beside: Mapping[str, Float64],
     omegas: Mapping[str, float] | None, cell: Int64 | None,
 ) -> tuple[ScoredTrials, Evaluate]:  # fmt: skip
-    """Scores (n_trials,) of one run of a system, and a function of a resample's weights by cell:
-    figures of `ScoredTrials.figures`, the EER by scores normalised over candidates, and by name how
-    far the folded EER lies above that of the scores beside."""
+    """Scores (n_trials,) of one run of a system, and a function of how often a resample holds each
+    speaker: figures of `ScoredTrials.figures`, the EER by scores normalised over candidates, and by
+    name how far the folded EER lies above that of the scores beside."""
     further = {NORMALISED: normalise_over_candidates(trials, score), **beside}
     scored = prepare(score, trials.target, omegas, cell)
     rankings = {
@@ -311,12 +311,13 @@ def _run(
     every = {"": scored.ranking, **rankings}
     cells = {name: None if cell is None else cell[of.order] for name, of in every.items()}
 
-    def figures(weight: Float64 | None) -> intervals.Figures | None:
-        drawn = {name: None if weight is None else weight[at] for name, at in cells.items()}
-        found = scored.figures(drawn[""])
+    def figures(drawn: Float64 | None) -> intervals.Figures | None:
+        weight = {name: None if drawn is None else intervals.pair_weights(drawn, at)
+                  for name, at in cells.items() if at is not None}  # fmt: skip
+        found = scored.figures(weight.get(""))
         if found is None:
             return None
-        eers = {name: detection.eer(*of.counts(drawn[name])) for name, of in rankings.items()}
+        eers = {name: detection.eer(*of.counts(weight.get(name))) for name, of in rankings.items()}
         rises = {name: folded(found["eer"]) - folded(eers[name]) for name in beside}
         return found | {NORMALISED: eers.get(NORMALISED, math.nan)} | rises
 
