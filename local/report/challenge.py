@@ -18,8 +18,9 @@ from pandas import DataFrame, MultiIndex, concat
 
 from local.metrics.detection import tag
 from local.metrics.registry import read_table
+from local.plan.labels import Family
 from local.protocols.attackers import Privacy, Protocol, Sets
-from local.report.frame import SIMILARITY, UTILITY, VERIFICATION, where
+from local.report.frame import where
 from local.report.measures import ROOT
 from utils.cli import UserError
 from utils.tables import read_lines
@@ -68,15 +69,15 @@ def scores_of(figures: DataFrame, protocol: Protocol, system: str, evaluator: st
     own = where(figures, system=(system, "original")).dropna(subset=["value"])
     # Mixed trials are all there are: what is left of use in them is that of the set.
     mixed = own["split"].str.removesuffix("_mixed")
-    own = own.assign(split=own["split"].where(own["family"] != UTILITY, mixed))
+    own = own.assign(split=own["split"].where(own["family"] != Family.UTILITY, mixed))
     lists = _lists(protocol)
     of = where(own, evaluator=evaluator, split=lists)
     asked = (UNPROTECTED, *protocol.attackers.split())
-    attacks = where(of, family=VERIFICATION, attacker=asked)
-    voices = where(of, family=SIMILARITY, attacker="", metric=VOICES)
+    attacks = where(of, family=Family.VERIFICATION, attacker=asked)
+    voices = where(of, family=Family.SIMILARITY, attacker="", metric=VOICES)
     theirs = "eer_speechbrain" if protocol.layout.startswith("rank") else "eer_kaldi"
     named = {theirs: "eer", "uar_vpc24": "uar"}  # 2024 and 2026: the mean over folds
-    every = _pick(concat([attacks, voices, where(own, family=UTILITY)]), named, system)
+    every = _pick(concat([attacks, voices, where(own, family=Family.UTILITY)]), named, system)
     heard = {(s.split, s.protected): s for s in every if s.what == "wer"}
     splits = {"wer": (), "uar": protocol.emotions}
     found = [s for s in every if s.split in splits.get(s.what, lists)]

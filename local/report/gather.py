@@ -26,8 +26,8 @@ import soundfile
 
 from local.metrics import recordings, verification
 from local.metrics.intervals import COLUMNS, Key
-from local.plan.labels import read_labels
-from local.report.frame import COUNTS, METRICS, STRONGEST, read_frame, read_somewhere
+from local.plan.labels import Family, read_labels
+from local.report.frame import COUNTS, METRICS, read_frame, read_somewhere
 from local.report.measures import MEASURES
 from local.report.results import SETTINGS, Group, Results
 from steps.audio import SAMPLE_RATE, read_audio
@@ -128,7 +128,7 @@ def differences(folders: Mapping[Path, Row], corpus: str) -> list[Row]:
     chosen = [
         ({"corpus": corpus} | where, read_figures(folder), _settings(folder))
         for folder, where in folders.items()
-        if where["family"] == STRONGEST
+        if where["family"] == Family.STRONGEST
     ]
     rows = []
     for (where, own, made), (other, theirs, also) in combinations(chosen, 2):

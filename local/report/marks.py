@@ -13,8 +13,9 @@ from typing import Any
 from pandas import DataFrame, concat
 
 from local.metrics.recordings import LENGTHS
+from local.plan.labels import Family
 from local.report import frame, measures, tables, wording
-from local.report.frame import LEAKAGE, UTILITY, VERIFICATION, each, value_of, where
+from local.report.frame import each, value_of, where
 from local.report.measures import COLUMNS, TABLES, Measure, show
 from local.report.results import Results
 from local.report.select import NAMED, WORDS, attacks, strongest, trades, unprotected, verdicts
@@ -102,7 +103,7 @@ class Selection:
 
     def measured(self, *names: str) -> list[Measure]:
         """Measures of use that the block has figures for, each by what measured it."""
-        use = where(self.figures, family=UTILITY)
+        use = where(self.figures, family=Family.UTILITY)
         return [
             made.but(title=made.title.format(by), by=by)
             for made in COLUMNS["use"]
@@ -244,7 +245,7 @@ def trainings_table(block: Selection) -> Table:
 
 def inference_table(block: Selection) -> Table:
     """Sex and age band as one evaluator's x-vectors tell them."""
-    own = where(block.shown(), family=frame.INFERENCE)
+    own = where(block.shown(), family=Family.INFERENCE)
     if len(evaluators := each(own, "evaluator")) > 1:
         raise UserError(
             f"a table of inference needs evaluators= with one of {', '.join(evaluators)}"
@@ -264,13 +265,13 @@ def attackers_table(block: Selection) -> Table:
 
     def find(row: tuple[str, str, str], column: tuple[str, Measure]) -> measures.Value | None:
         (system, who, by), (split, made) = row, column
-        attack = (LEAKAGE, "") if who == LEAKAGE else (VERIFICATION, who)
+        attack = (Family.LEAKAGE, "") if who == Family.LEAKAGE else (Family.VERIFICATION, who)
         return block.found.get((system, split, *attack, by, made.figure))
 
-    families = [LEAKAGE, VERIFICATION]
+    families = [Family.LEAKAGE, Family.VERIFICATION]
     wanted = where(block.figures, family=families, figure=[*block.wanted])
     evaluators = each(wanted, "evaluator")
-    known = product(block.systems, (*wording.ATTACKERS, LEAKAGE), evaluators)
+    known = product(block.systems, (*wording.ATTACKERS, Family.LEAKAGE), evaluators)
     rows = [([code(row[0]), attacker(row[1]), row[2]], row) for row in known
             if any(find(row, column) for _, column in columns)]  # fmt: skip
     return pivot(["system", "attacker", "evaluator"], rows, columns, lambda row, column: show(
@@ -291,7 +292,7 @@ def recordings_table(block: Selection) -> Table:
 
     def cell(row: tuple[Any, Measure], length: str) -> str:
         f, made = row
-        at = (f.system, f.split, VERIFICATION, f.attacker, f.evaluator)
+        at = (f.system, f.split, Family.VERIFICATION, f.attacker, f.evaluator)
         return show(block.found.get((*at, made.but(recordings=length).figure)), made, missing="–")
 
     columns = [(f"from {length}", length) for length in LENGTHS]
@@ -302,7 +303,7 @@ def targets_table(block: Selection) -> Table:
     """White box (Champion et al. 2021) by gender of the speakers: original speech, all targets of a
     series, those of the speakers' own and of the other gender (mean ± deviation), and each target.
     """
-    attacks = block.shown()[block.shown()["family"] != UTILITY]
+    attacks = block.shown()[block.shown()["family"] != Family.UTILITY]
     attacks = where(attacks, figure=[made.figure for made in COLUMNS["white_box"]])
     names = ["system", "split", "figure"]
     if (several := attacks[attacks.duplicated(names, keep=False)]).size:
@@ -446,7 +447,7 @@ def beside_paper(paper: str, results: Path, out: Path) -> str:
         beside += [f"split={splits[0][:-2]}", f"attackers={attacker_}", f"evaluators={by}"]
     else:
         sets = ",".join(f"{asked['sets']}{split[-2:]}:{split}" for split in splits)
-        own = figures[figures["family"] != UTILITY]
+        own = figures[figures["family"] != Family.UTILITY]
         beside += [f"sets={sets}", f"evaluators={','.join(each(own, 'evaluator'))}"]
     marks = [mark.format(beside=" ".join(beside)) for mark in asked["marks"]]
     heads = [mark.partition(":")[2].partition(" ")[0] for mark in marks]

@@ -19,10 +19,11 @@ from matplotlib.ticker import MaxNLocator
 from local.metrics.recordings import LENGTHS
 from local.metrics.registry import read_table
 from local.metrics.similarity import dominance_of_rows
+from local.plan.labels import Family
 from local.protocols.attackers import CONTROLS
 from local.report import draw, frame, measures, select, wording
 from local.report.draw import INK, SMALL, SOFT, Drawing, Picture, dot, line
-from local.report.frame import UTILITY, where
+from local.report.frame import where
 from local.report.measures import Value, number
 from local.report.results import SETTINGS, Entry, Results
 from local.report.select import Trade, fold
@@ -57,7 +58,7 @@ def scatter(results: Results, evaluator: str) -> Found:
     systems, splits = results.systems(), results.splits(evaluator)
     measured: list[tuple[int, int, str, Value, Value]] = []
     for (i, system), (j, split) in product(enumerate(systems), enumerate(splits)):
-        deid, g_vd = (results.value(evaluator, split, system, "", m, frame.SIMILARITY)
+        deid, g_vd = (results.value(evaluator, split, system, "", m, Family.SIMILARITY)
                       for m in ("deid", "g_vd"))  # fmt: skip
         if deid and g_vd:
             measured.append((i, j, f"{system} on {split}", deid, g_vd))
@@ -124,16 +125,14 @@ def by_target(results: Results, metric: str, by: str, split: str, series: str) -
     series: of results.target_series.
     """
     targets = results.target_series()[series]
-    values = {
-        t: results.value(by, split, t, "", metric, UTILITY) or measures.NOTHING for t in targets
-    }
+    values = {t: results.several(by, split, t, "", [metric], Family.UTILITY)[0] for t in targets}
     found = {target: value for target, value in values.items() if value.defined}
     if len(found) < 3:
         return None
     m, (first, *_, last) = measures.MEASURES[metric], found
     canvas, axes = empty("by_target", f"{split}, {by}", x=f"target voice, {first} to {last}",
                         y=m.heading)  # fmt: skip
-    before = results.value(by, split, "original", "", metric, UTILITY)
+    before = results.value(by, split, "original", "", metric, Family.UTILITY)
     if before is not None:
         axes.axhline(m.scale * before.value, color=INK, ls=":", label="original speech")
     for i, value in enumerate(found.values(), 1):
@@ -168,7 +167,7 @@ def similarity(results: Results, entry: Entry) -> Drawing:
     draw.legend(canvas)
     above.set_title(f"{of['system']} on {of['split']}", loc="left")
     at = (of["evaluator"], of["split"], of["system"])
-    deid, g_vd = results.several(*at, "", ("deid", "g_vd"), frame.SIMILARITY)
+    deid, g_vd = results.several(*at, "", ("deid", "g_vd"), Family.SIMILARITY)
     worst, others = int(np.argmax(dominance_of_rows(op))), op - np.diag(np.diag(op))
     row, column = np.unravel_index(int(np.argmax(others)), op.shape)
     return made(
@@ -431,7 +430,7 @@ def drawn(title: str, made: Iterable[Found], folder: Path | None) -> Section:
 
 def draw_utility(results: Results, folder: Path | None) -> Section:
     """Privacy against utility, a picture a split and measure, and utility by target."""
-    useful = where(results.metrics, family=UTILITY, metric=measures.UTILITY_MEASURES)
+    useful = where(results.metrics, family=Family.UTILITY, metric=measures.UTILITY_MEASURES)
     measured = useful.drop_duplicates(["metric", "evaluator", "split"]).itertuples()
     trades = (trade_off(trade, results.systems()) for trade in select.trades(results.metrics))
     targets = (

@@ -17,6 +17,7 @@ from scipy.stats import binom, norm
 from local.metrics.detection import WEAK, folded
 from local.metrics.intervals import but, holm, key
 from local.metrics.recordings import LENGTHS
+from local.plan.labels import Family
 from local.protocols.attackers import ATTACKERS, CONTROLS
 from local.report import frame, measures, results, wording
 from local.report.frame import where
@@ -33,7 +34,7 @@ def strongest(metrics: pd.DataFrame) -> dict[tuple[str, str], Any | None]:
     """(split, system) -> the row of the lowest EER of all attackers, by split; of equal ones the
     first, None where none is defined. An EER of 80 % counts as 20 %: the attacker turns the scores
     round."""
-    attacks = where(metrics, family=frame.VERIFICATION)
+    attacks = where(metrics, family=Family.VERIFICATION)
     attacks = attacks[(attacks["attacker"] != "unprotected") & (attacks["system"] != "original")]
     found = {}
     for at, own in attacks.groupby(["split", "system"], sort=False):
@@ -380,14 +381,14 @@ def attacks(results: Results, system: str, split: str) -> list[Evidence]:
 
 def _chosen(results: Results, system: str, split: str) -> Choice:
     """The lowest EERs of all attackers, where these were measured, by number of recordings."""
-    of = partial(results.several, "all", split, system, "", family=frame.STRONGEST)
+    of = partial(results.several, "all", split, system, "", family=Family.STRONGEST)
     eers, ps = (of(figures=[key("eer", recordings=n, kind=kind) for n in LENGTHS])
                 for kind in ("value", "p"))  # fmt: skip
     return {n: (eer, p.value) for n, eer, p in zip(LENGTHS, eers, ps, strict=True) if p.defined}
 
 
 def _attack(results: Results, f: Any) -> Evidence:
-    of = (frame.VERIFICATION, f.evaluator, f.split, f.system, f.attacker)
+    of = (Family.VERIFICATION, f.evaluator, f.split, f.system, f.attacker)
     named = results.rows.get((*of, NAMED))
     at, bare = (f.system, f.attacker), ("original", "unprotected")
     several = partial(results.several, f.evaluator, f.split)
@@ -505,7 +506,7 @@ def lines(results: Results) -> list[Line]:
 
 def uses(metrics: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
     """(metric, by whom) -> system -> the row of all people together."""
-    own = where(metrics, family=frame.UTILITY, metric=UTILITY_MEASURES)
+    own = where(metrics, family=Family.UTILITY, metric=UTILITY_MEASURES)
     if own["gender"].nunique() != 1:
         own = where(own, gender="")
     found: dict[tuple[str, str], dict[str, Any]] = {}
