@@ -103,13 +103,11 @@ def say_recogniser(asked: Asked, word: str) -> tuple[str, list[str]]:
     return name, [w for option, value in given for w in (f"--{option}", value)]
 
 
-def _hearing(
-    evaluators: Sequence[Evaluator], asked: Asked
-) -> tuple[tuple[Evaluator, ...], list[str]]:
+def _hearing(evaluators: Sequence[Evaluator], asked: Asked) -> tuple[list[Evaluator], list[str]]:
     """Evaluators that can hear something here, and notes on the others."""
     why = "nothing recognises words: moonshine is not installed, and --asr names no hub:<model>"
     there = recognise_words(asked)
-    kept = tuple(one for one in evaluators if there or one.encoder.kind.made_of != "words")
+    kept = [one for one in evaluators if there or one.encoder.kind.made_of != "words"]
     if not kept:
         raise UserError(f"--evaluators: {why}")
     return kept, [f"evaluator left out: {e.word}: {why}" for e in evaluators if e not in kept]
@@ -127,7 +125,7 @@ class Recipe:
     """
 
     asked: Asked
-    evaluators: tuple[Evaluator, ...]
+    evaluators: Sequence[Evaluator]
     voice: NamedEncoder
     genders: Words
     sets: Words
@@ -154,7 +152,7 @@ class Recipe:
             asked.words(name)
         asked_for = asked.words("evaluators")
         heard = [word for word in asked_for if word not in FUSED]
-        evaluators = tuple(find_evaluators(heard, int(asked.get("trainings") or 0)))
+        evaluators = find_evaluators(heard, int(asked.get("trainings") or 0))
         if not evaluators:
             raise UserError("--evaluators: names none; <encoder>/<back end> is expected")
         own = asked["voice_encoder"]

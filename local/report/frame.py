@@ -94,6 +94,11 @@ def read_figures(path: Path, columns: Sequence[str] = METRICS) -> pd.DataFrame:
     return with_numbers(read_frame(path, columns))
 
 
+def read_folders(page: Path, folders: Iterable[str]) -> pd.DataFrame:
+    """metrics.csv of one or more folders beside a page, together."""
+    return pd.concat([read_figures(page.parent / folder / "metrics.csv") for folder in folders])
+
+
 def write_frame(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> None:
     """Write rows as CSV with a header, atomically."""
     table = pd.DataFrame([*rows], columns=[*columns]).to_csv(index=False, lineterminator="\n")

@@ -48,12 +48,10 @@ logger = logging.getLogger(__name__)
 def labelled(folders: Iterable[Path]) -> tuple[dict[Path, Row], list[Missing]]:
     """Labels of each folder of figures (`Labelled` of local/options.py), and the folders that have
     none, each with why."""
-    found, missing = usable((folder, partial(_labels, folder)) for folder in folders)
+    found, missing = usable(
+        (folder, partial(lambda at: (at, read_labels(at)._asdict()), folder)) for folder in folders
+    )
     return dict(found), missing
-
-
-def _labels(folder: Path) -> tuple[Path, Row]:
-    return folder, read_labels(folder)._asdict()
 
 
 def read_figures(folder: Path) -> Json:

@@ -62,7 +62,7 @@ class Selection:
         """UserError where a word or a folder is not known."""
         takes = "FOLDER... split= [systems= evaluators= attackers= figures=]"
         folders, options = read_mark(words, page, takes)
-        figures = concat([frame.read_figures(page.parent / at / "metrics.csv") for at in folders])
+        figures = frame.read_folders(page, folders)
         split, of = options["split"], f"{page}: the results of {' '.join(folders)} have no"
         own = where(figures, split=(split, *(f"{split}_{group}" for group in VOICES)))
         if own.empty:

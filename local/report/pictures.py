@@ -44,8 +44,11 @@ def empty(kind: str, title: str = "", **more: Any) -> tuple[Canvas, Axes]:
 
 
 def made(canvas: Canvas, kind: str, of: Sequence[str], **told: object) -> Drawing:
-    """The drawing of a canvas. kind: begins the name of its file and names its headline and its
-    sentence, which are told the rest; of: what it is of, for the name of the file."""
+    """The drawing of a canvas with its legend. kind: begins the name of its file and names its
+    headline and its sentence, which are told the rest; of: what it is of, for the name of the file.
+    """
+    if not canvas.legends:
+        draw.legend(canvas)
     headline = SAID[kind]["headline"].format(**told)
     return Drawing(canvas, draw.slug(kind, *of), headline, wording.say(kind, **told))
 
@@ -76,8 +79,6 @@ def scatter(results: Results, evaluator: str) -> Found:
         axes.plot([], [], linestyle="none", markersize=5, label=draw.label(name), **look)
     axes.axhline(0, linewidth=0.8, linestyle=":", **_GREY)
     axes.margins(0.08)
-    if points:
-        draw.legend(canvas)
     left_out = [p[2] for p in measured if p not in points]
     return made(canvas, "deid_gvd", [evaluator], points=points, left_out=left_out)
 
@@ -138,7 +139,6 @@ def by_target(results: Results, metric: str, by: str, split: str, series: str) -
     for i, value in enumerate(found.values(), 1):
         label = "protected speech" if i == 1 else None
         dot(axes, i, value, (1, m.scale), markersize=4, label=label, **draw.look(0))
-    draw.legend(canvas)
     ordered = sorted(found, key=found.__getitem__, reverse=m.better < 0)
     worst, *_, best = [(target, m.say(found[target].value)) for target in ordered]
     return made(
@@ -164,7 +164,6 @@ def similarity(results: Results, entry: Entry) -> Drawing:
     _zoo(beneath, points, names)
     low, high = _zoo_range(results, of["evaluator"])
     beneath.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
-    draw.legend(canvas)
     above.set_title(f"{of['system']} on {of['split']}", loc="left")
     at = (of["evaluator"], of["split"], of["system"])
     deid, g_vd = results.several(*at, "", ("deid", "g_vd"), Family.SIMILARITY)
@@ -340,7 +339,6 @@ def ridge(results: Results, evaluator: str, split: str) -> Found:
     for index, text in ((5, "different speakers"), (1, "same speaker")):
         axes.plot([], [], linewidth=4, alpha=0.5, color=draw.colour(index), label=text)
     axes.plot([], [], color=INK, label="local linkability D↔ (0 to 1)")
-    draw.legend(canvas)
     return made(canvas, "ridge", [evaluator, split], split=split, said=said)
 
 
@@ -372,7 +370,6 @@ def cmc(results: Results, evaluator: str, split: str) -> Found:
     ticks = [k for k in (1, 2, 5, 10, 20, 50) if k <= len(ranks)]
     axes.set_xticks(ticks, [str(k) for k in ticks])
     axes.minorticks_off()
-    draw.legend(canvas)
     chance = found[0]["chance_clustered"][0]
     return made(canvas, "cmc", [evaluator, split], split=split, said=said, chance=chance)
 
@@ -491,7 +488,6 @@ def recordings(results: Results) -> Found:
     axes.axhline(50, linewidth=0.8, linestyle=":", label="guessing", **_GREY)
     axes.set_xticks(range(len(lengths)), lengths)
     axes.set_xlim(-0.4, len(lengths) - 0.6)
-    draw.legend(canvas)
     return made(canvas, "recordings", ["first"], shown=[judged for _, judged in shown])
 
 
@@ -521,7 +517,6 @@ def channels(results: Results) -> Found:
             said.append((system, heard_by[name], lowest))
     axes.axvline(50, linewidth=0.8, linestyle=":", label="guessing", **_GREY)
     axes.set_yticks(range(len(known)), [heard_by[name] for name in reversed(known)])
-    draw.legend(canvas)
     return made(canvas, "channels", ["first"], said=said)
 
 
@@ -550,7 +545,6 @@ def people(results: Results) -> Found:
     axes.plot([], [], "_", label="unprotected, by the same evaluator", **_GREY)
     axes.set_xlim(left=0)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    draw.legend(canvas)
     return made(canvas, "people", ["worst"], said=said)
 
 

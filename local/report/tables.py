@@ -450,7 +450,8 @@ def paper_table(words: Sequence[str], page: Path) -> Table:
     several = [theirs for theirs, own in splits.items() if len(own) > 1]
     if several and not by_system:
         raise UserError(f"{page}: table: paper: several sets beside {several[0]} need rows=systems")
-    figures = _figures([page.parent / at for at in folders], options.get("evaluators", ""))
+    own = frame.read_folders(page, folders).itertuples() if folders else ()
+    figures = _figures(own, options.get("evaluators", ""))
     attackers, prefix = dict(_PAIR.findall(options.get("attackers", ""))), options.get("prefix", "")
 
     def ours(row: Any) -> Ours:
@@ -466,11 +467,11 @@ def paper_table(words: Sequence[str], page: Path) -> Table:
     return _render(paper, rows.assign(ours_here=beside), by_system)
 
 
-def _figures(folders: Sequence[Path], evaluators: str) -> dict[Place, dict[str, Value]]:
+def _figures(rows: Iterable[Any], evaluators: str) -> dict[Place, dict[str, Value]]:
     """Figures of use, and of privacy by these evaluators: by split, family, attacker and metric,
     systems in order with their values, of equal ones the first."""
     found: dict[Place, dict[str, Value]] = {}
-    for f in (f for at in folders for f in frame.read_figures(at / "metrics.csv").itertuples()):
+    for f in rows:
         if f.family == Family.UTILITY or f.evaluator in evaluators.split(","):
             own = found.setdefault((f.split, f.family, f.attacker, f.figure), {})
             own.setdefault(f.system, frame.value_of(f))
