@@ -340,22 +340,6 @@ def test_bad_xvectors_name_the_key(tmp_path, key, vector, message):
     assert not (tmp_path / "out.json").exists()
 
 
-def test_a_user_error_is_one_line_without_traceback(tmp_path: Path, run_process: Run) -> None:
-    """From any directory."""
-    (tmp_path / "trials").write_text("a b target\nc d nontarget\n")
-    (tmp_path / "scores").write_text("a b 1\n")
-    out = tmp_path / "out.json"
-    done = run_process(PROGRAM, "verification", "trials", "scores", out, cwd=tmp_path, status=2)
-    assert done.stderr == "compute_metrics.py: trials:2: no score for c d in scores\n"
-    assert done.stdout == ""
-    assert not out.exists()
-
-
-def test_out_that_cannot_be_written(tmp_path: Path) -> None:
-    files = write_lists(tmp_path, [1.0], [0.0])
-    refuses("cannot be written", main, ["verification", *map(str, files), str(tmp_path)])
-
-
 @pytest.mark.parametrize(
     "arguments",
     ["--omega 0 t s -", "--omega x t s -", "--bootstrap -3 t s -", "--boot 3 t s -", "t s"],

@@ -2,14 +2,11 @@
 
 import logging
 import math
-from typing import Any
 
 import numpy as np
 import pytest
 
-from local.metrics.intervals import multiplicities, percentiles
-from local.metrics.recordings import recordings
-from local.metrics.verification import Speakers, fuse, normalise_over_candidates, verification
+from local.metrics.verification import fuse, normalise_over_candidates, verification
 from tests.refusals import refuses
 from utils.trials import Trials
 
@@ -75,19 +72,3 @@ def test_two_candidates_are_ties() -> None:
     rng = np.random.default_rng(1)
     trials, score = crossed(rng.standard_normal((50, 2)), [0] * 50)
     assert {*np.abs(normalise_over_candidates(trials, score)).tolist()} == {1.0}  # type: ignore[arg-type]
-
-
-def test_people_are_resampled_and_the_normalisation_is_held() -> None:
-    rng = np.random.default_rng(2)
-    own = [u // 6 for u in range(36)]
-    score = rng.standard_normal((36, 6))
-    score[np.arange(36), own] += 1.0
-    trials, flat = crossed(score, own)
-    place = np.array([int(name[1:]) for name in trials.enrol])
-    who = Speakers([f"s{c}" for c in range(6)], place, np.repeat(own, 6))
-    found = verification(trials, flat, speakers=who, n_bootstrap=50, seed=3)
-    low, high = found["intervals"]["eer_normalised"]  # type: ignore[index]
-    assert low < found["eer_normalised"] < high  # type: ignore[operator]
-    named: Any = recordings(trials, flat, who, n_bootstrap=50, seed=3)
-    shares = multiplicities(6, 50, 3) @ [*named["named_per_speaker"].values()] / 6
-    assert named["intervals"]["named_by_recording"] == pytest.approx(percentiles(shares))
