@@ -160,7 +160,7 @@ class Scored:
         """All of SHOWN; drawn: how often a resample holds each person; None where undefined."""
         weights = {}
         if drawn is not None:
-            weights = {s: pair_weights(drawn).ravel()[cell] for s, cell in self.cells.items()}
+            weights = {s: pair_weights(drawn, cell) for s, cell in self.cells.items()}
         found = self.assessed(drawn)
         of_lists = gain_figures(self.lists, weights)
         if found is None or of_lists is None:

@@ -7,10 +7,11 @@ level/gaussian energy/plda rhythm/gaussian" --attackers "lazy_informed semi_info
 
   benchmarks/compare_learners.py EGS SYSTEM ENROLS TRIALS TRAIN OUT.csv DRAWS PEOPLE...
 
-ENROLS, TRIALS and TRAIN are sets of data/ before protection; DRAWS and PEOPLE numbers, DRAWS with
-commas. The people are nested, and drawn once. The tested people are two halves, and a trial is of
-one half. Where TRAIN has fewer people than PEOPLE, who attacks one half also learns from others of
-TRIALS and ENROLS: those of the other half, as they are heard (in one draw).
+ENROLS, TRIALS and TRAIN are sets of data/ before protection, TRAIN also several, SET+SET, which
+--attacker-train joined; DRAWS and PEOPLE numbers, DRAWS with commas. The people are nested, and
+drawn once. The tested people are two halves, and a trial is of one half. Who attacks one half
+learns from people of the first set, then from those of the other half, as they are heard (in one
+draw), then from those of the other sets.
 
 OUT.csv gets a row for each evaluator, fused_learnt among them: EER from one and from all recordings
 of a person with 95 % intervals over people, and whether the last doubling of people or of draws
@@ -35,7 +36,7 @@ from benchmarks.measuring import write
 from local.metrics.intervals import key
 from local.metrics.recordings import recordings
 from local.metrics.verification import find_speakers, fuse, learn_weights
-from local.report.frame import Value
+from local.report.measures import Value
 from steps.speaker import backends, held_out
 from steps.speaker.vectors import average_by_speaker, read_training, read_xvectors
 from utils.arrays import Float64
@@ -194,6 +195,16 @@ def taken(data: DataDir, people: set[str], draws: int) -> list[str]:
     return found
 
 
+def people_of(names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """People of the first of some sets, and of the others, each in an order that is drawn."""
+    found: tuple[list[str], list[str]] = [], []
+    for number, name in enumerate(names):
+        own = sorted({*load_data_dir(Path("data") / name).utt2spk.values()})
+        order = make_rng(0, "people").permutation(len(own))
+        found[number > 0].extend(own[place] for place in order)
+    return found
+
+
 def joined(data: DataDir, sets: Attacked) -> DataDir:
     """Training and tested people as one set."""
     tables = {"utt2uniq": data.tables.get("utt2uniq", {})}
@@ -225,14 +236,14 @@ def main() -> None:
     half = {spk: int(place % 2) for spk, place in zip(tested, order, strict=True)}
     sets = Attacked(enrolled, tried, half, read_trials(Path("data") / trials / "trials"))
     data = load_data_dir(protected)
-    every, own = joined(data, sets), sorted({*data.utt2spk.values()})
-    own = [own[place] for place in make_rng(0, "people").permutation(len(own))]
+    every, own, more = joined(data, sets), *people_of(train.split("+"))
     table = dict[tuple[str, int, int], Found]()
     for n, d in product(map(int, people), map(int, draws.split(","))):
         scores = list[dict[str, Float64]]()
         for number in (0, 1):
             others = [spk for spk in tested if half[spk] != number][: max(0, n - len(own))]
-            utts = taken(data, {*own[:n]}, d)
+            rest = more[: max(0, n - len(own) - len(others))]
+            utts = taken(data, {*own[:n], *rest}, d)
             taught = {name: {utt: learnt[name][utt] for utt in utts} for name in learnt}
             for name, vectors in taught.items():
                 for one in heard[name]:

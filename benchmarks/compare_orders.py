@@ -22,7 +22,7 @@ import numpy as np
 from scipy.stats import kendalltau
 
 from benchmarks.measuring import show
-from local.report.frame import read_metrics
+from local.report.frame import read_figures
 from local.report.studies import Searches
 from local.report.tables import of_table
 
@@ -102,7 +102,7 @@ def main() -> int:
     """Compute, print, write."""
     if len(sys.argv) != 3:
         sys.exit(f"{__doc__}")
-    study = Searches(read_metrics(Path(sys.argv[1], "metrics.csv")))
+    study = Searches(read_figures(Path(sys.argv[1], "metrics.csv")))
     rows = [HEAD, *printed(), *here(study)]
     show(Path(sys.argv[2]), rows)
     return 0

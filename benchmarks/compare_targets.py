@@ -62,7 +62,7 @@ def eers(trials: Path, score_files: list[Path], seed: int) -> Float64:
         cells = who.cell[ranking.order]
         found[0, column] = eer(*ranking.counts())
         for row, people in enumerate(drawn, 1):
-            t, n = ranking.counts(pair_weights(people).ravel()[cells])
+            t, n = ranking.counts(pair_weights(people, cells))
             if t.any() and n.any():
                 found[row, column] = eer(t, n)
     return 100 * found

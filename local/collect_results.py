@@ -44,12 +44,17 @@ def main(
     clips: Annotated[
         int, "The number of speakers with clips, of each system and split; 0: none", "N", natural
     ] = 10,
+    training: Annotated[
+        Sequence[tuple[str, str]], "An evaluator, and that of which it is another training; may be "
+        "given again", "EVALUATOR FIRST",
+    ] = (),
     allow_loss: AllowLoss = 0,
 ) -> None:  # fmt: skip
     from pandas import DataFrame
 
     from local.report import gather as of
-    from local.report.frame import METRICS, SPEAKERS, Results, with_numbers, write_frame
+    from local.report.frame import METRICS, SPEAKERS, with_numbers, write_frame
+    from local.report.results import Results
 
     folders, unlabelled = of.labelled(figures)
     nameless = {lost["what"] for lost in unlabelled}
@@ -72,6 +77,7 @@ def main(
     run = {
         "corpus": corpus_name, "corpus_note": corpus_note, "origin": of.origin(),
         "systems": systems, "steps": of.steps(used), "attacks": records, "missing": missing,
+        "trainings": dict(training),
     }  # fmt: skip
     write_frame(out / "per_speaker.csv", SPEAKERS, speakers)
     for name, value in (("figures", pictures), ("clips", cut), ("run", run)):

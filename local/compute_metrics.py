@@ -9,11 +9,12 @@ docs/metrics explain every key.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
+from local.metrics.registry import KNOWN, compute, families
 from local.options import AnotherDraw, Figures, Lists, Resamples, Words, write_figures
 from utils.cli import BadValue, UserError, natural, positive
 from utils.commands import commands
@@ -217,21 +218,41 @@ def _similarity(
     write_figures(out, similarity(sets, names, **resamples.words))
 
 
-def _leakage(
-    original_xvectors: Xvectors, protected_xvectors: Xvectors, out: Figures, *, utt2spk: Utt2spk,
-    resamples: Resamples,
-) -> None:  # fmt: skip
-    """Rank search, canonical correlation and Procrustes alignment of x-vectors."""
-    from local.metrics.leakage import check_same_space, embeddings, leakage
-    from utils.archives import read_vectors
+def _of_vectors(family: str) -> Callable[..., None]:
+    def command(
+        original_xvectors: Xvectors, protected_xvectors: Xvectors, out: Figures, *,
+        utt2spk: Utt2spk, resamples: Resamples,
+    ) -> None:  # fmt: skip
+        from local.metrics.leakage import check_same_space, embeddings
+        from utils.archives import read_vectors
 
-    speaker_of, paths = read_map(utt2spk), (original_xvectors, protected_xvectors)
-    original, protected = (
-        embeddings(read_vectors(path), speaker_of, path=path, utt2spk_path=utt2spk)
-        for path in paths
-    )
-    original, protected = check_same_space(original, protected, *paths)
-    write_figures(out, leakage(original, protected, **resamples.words))
+        speaker_of, paths = read_map(utt2spk), (original_xvectors, protected_xvectors)
+        original, protected = (
+            embeddings(read_vectors(path), speaker_of, path=path, utt2spk_path=utt2spk)
+            for path in paths
+        )
+        sides = check_same_space(original, protected, *paths)
+        write_figures(out, compute(family, *sides, **resamples.words))
+
+    return _named(command, family)
+
+
+def _of_scores(family: str) -> Callable[..., None]:
+    def command(
+        trials: Trials, scores: Scores, out: Figures, *, lists: Lists, utt2spk: Utt2spk,
+        resamples: Resamples,
+    ) -> None:  # fmt: skip
+        listed, score = lists.read(trials, scores)
+        speakers = _find_speakers(listed, trials, utt2spk)
+        write_figures(out, compute(family, listed, score, speakers, **resamples.words))
+
+    return _named(command, family)
+
+
+def _named(command: Callable[..., None], family: str) -> Callable[..., None]:
+    title = next(own["title"] for own in KNOWN["tables"].values() if own["family"] == family)
+    command.__name__, command.__doc__ = family, f"{title}."
+    return command
 
 
 def _legal(
@@ -282,5 +303,7 @@ def _threshold(
 
 
 main = commands(
-    _verification, _strongest, _calibration, _gains, _similarity, _leakage, _legal, _threshold,
+    _verification, _strongest, _calibration, _gains, _similarity,
+    *map(_of_vectors, families("vectors")), *map(_of_scores, families("scores")),
+    _legal, _threshold,
 )  # fmt: skip

@@ -2,13 +2,13 @@
 """Make a data directory from a table of utterances, such as a corpus's prepare.sh writes.
 
 TABLE is tab-separated with a header line naming its columns: `utt spk audio`, and `gender` (f, m
-or other), `age` (whole years), `text` and `emotion` where the corpus has them. An empty field says
-that the corpus lacks it. Each audio file's header is read. OUT gets wav.scp utt2spk spk2utt utt2dur
-(seconds), and where known spk2gender, spk2age, text and utt2emotion.
+or other), `age` (whole years), `text`, `emotion` and `language` where the corpus has them. An empty
+field says that the corpus lacks it. Each audio file's header is read. OUT gets wav.scp utt2spk
+spk2utt utt2dur (seconds), and where known spk2gender, spk2age, text, utt2emotion and utt2lang.
 
 An utterance is left out, with a line that says why, when its speaker does not begin its id, or it
-has no audio, gender, transcript or emotion, its speaker has several genders or ages, or its audio
-is that of another utterance, cannot be read, is empty or is not mono.
+has no audio, gender, transcript, emotion or language, its speaker has several genders or ages, or
+its audio is that of another utterance, cannot be read, is empty or is not mono.
 Nothing is written when more are left out than --allow-loss (exit status 3).
 """
 

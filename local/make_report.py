@@ -29,7 +29,7 @@ from utils.options import OutFolder
 from utils.tables import write_file
 
 if TYPE_CHECKING:
-    from local.report.frame import Results
+    from local.report.results import Results
 
 
 def name_runs(folders: Sequence[Path]) -> list[str]:
@@ -80,8 +80,8 @@ def main(
     pdf: Annotated[bool, "Also write each picture as PDF, which takes twice as long"] = False,
 ) -> None:  # fmt: skip
     from local.report.draw import slug
-    from local.report.frame import load_results
     from local.report.page import runs_markdown, runs_page
+    from local.report.results import load_results
 
     if len(results) == 1:
         write_report(load_results(results[0]), out, audio=not no_audio, pdf=pdf)

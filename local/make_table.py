@@ -3,10 +3,10 @@
 directory; utils/new_corpus.sh runs this.
 
 A table has tabs, a header line `file speaker sex text` and a line for each recording. `sex` is f, m
-or other. `text` may be missing; `utt`, `age` (years) and `emotion` may be there. Files are found
-from the table's folder. Of a Kaldi directory (wav.scp utt2spk spk2gender, and segments, text,
-utt2emotion where it has them) each command and segment becomes a file in OUT/audio. Its commands
-are run.
+or other. `text` may be missing; `utt`, `age` (years), `emotion` and `language` may be there. Files
+are found from the table's folder. Of a Kaldi directory (wav.scp utt2spk spk2gender, and segments,
+text, utt2emotion, utt2lang where it has them) each command and segment becomes a file in OUT/audio.
+Its commands are run.
 """
 
 from pathlib import Path

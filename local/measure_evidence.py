@@ -111,8 +111,8 @@ def main(
     if turns == scenes.AUTO:
         turns = str(account.beside(out, "turns"))
     asked = account.read(out) if turns and "asked" in made else {}  # OUT holds no names
-    kept, only = (scenes.labels_of(asked.get(name)) for name in ("kept", "only"))
-    said = scenes.Wishes(turns, None, kept, only).read(source, audio) if turns else {}
+    kept = asked.get("kept"), asked.get("only")
+    said = scenes.Wishes(turns, None, *kept).read(source, audio) if turns else {}
     loaded = evidence.load_protection(system, out, key, made)
     level, ends = made.get("level", "one"), made.get("ends", "keep")
     judges, missing = evidence.load_judges(loaded.anonymiser if loaded else None, level, ends)

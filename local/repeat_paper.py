@@ -18,8 +18,8 @@ def main(
     paper: Annotated[Literal["noe_2020", "champion_2021", "noe_2022"], "The author and year"],
     results: ResultsFolder, out: OutFolder,
 ) -> None:  # fmt: skip
-    from local.report.frame import TABLES
     from local.report.marks import beside_paper, cite
+    from local.report.measures import TABLES
 
     (name,) = [name for name in TABLES["repeated"] if cite(name) == paper]
     print(beside_paper(name, results, out), end="")

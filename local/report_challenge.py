@@ -30,7 +30,7 @@ def main(
 
     from local.protocols.attackers import read_protocol
     from local.report import challenge
-    from local.report.frame import read_metrics
+    from local.report.frame import read_figures
     from utils.tables import write_file
 
     asked = read_protocol(protocol)
@@ -40,7 +40,7 @@ def main(
     if folders := [path for path in results if not path.is_file()]:
         if not of_system:
             raise UserError("--of-system: name the system of the recipe whose figures are wanted")
-        of = {folder: read_metrics(folder / "metrics.csv") for folder in folders}
+        of = {folder: read_figures(folder / "metrics.csv") for folder in folders}
         told = asked, of_system, evaluator
         found |= {at: challenge.scores_of(own, *told) for at, own in of.items()}
         scores += challenge.scores_of(concat([*of.values()]), *told)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-from local.plan.evaluators import train_again, train_instead
+from local.plan.evaluators import check_trainings, train_instead
 from local.plan.external import FOLDER
 from local.plan.forecast import sum_up
 from local.plan.options import Asked, follow_protocol
@@ -49,8 +49,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def plan() -> Planned:
         words, trainings = asked.words("evaluators"), asked.number("trainings", 0)
-        again = train_again(train_instead(words), trainings) if trainings else words
-        return RECIPES[recipe](asked.changed({"evaluators": " ".join(again)}))
+        words = tuple(train_instead(words)) if trainings else words
+        check_trainings(words, trainings)
+        return RECIPES[recipe](asked.changed({"evaluators": " ".join(words)}))
 
     script = read_script(words[end + 1 :])
     options = asked.without(())  # those of a protocol are also columns of commands

@@ -20,12 +20,34 @@ order, number of jobs or machine.
 """
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from steps import options
 from utils.cli import UserError, progress
 from utils.commands import program
 from utils.options import AllowLoss, DataFolder, NotSpeakersOf, OutFolder, Seed
+
+
+class Given(NamedTuple):
+    """Resources that a system may ask for, by the names of `Resources`."""
+
+    pool: Annotated[Path | None, "The folder of the voices (make_voice_pool.py)", "DIR"] = None
+    xvectors: options.SpeakerXvectors = ()
+    backend: options.GeneratorBackend = None
+    generator: options.Generator = None
+    f0: Annotated[
+        Path | None, "The folder of the speakers' F0 statistics (compute_f0_stats.py)", "DIR",
+    ] = None  # fmt: skip
+    synthesiser: Annotated[
+        Path | None, "The folder of a trained synthesiser (train_synthesiser.py)", "DIR",
+    ] = None  # fmt: skip
+    external: Annotated[
+        Path | None, "The data directory of speech that another program protected", "DIR",
+    ] = None  # fmt: skip
+    model: Annotated[
+        Path | None, "The folder of a system that was handed on (export_system.py)", "DIR",
+    ] = None  # fmt: skip
+    device: options.Device = "cpu"
 
 
 @program
@@ -38,33 +60,14 @@ def main(
         "The level of the pseudo-speakers, instead of what CONF says: an attacker who trains on "
         "protected speech wants every utterance its own (utt)",
     ] = None,
-    pool: Annotated[Path | None, "The folder of the voices (make_voice_pool.py)", "DIR"] = None,
-    xvectors: options.SpeakerXvectors = (), backend: options.GeneratorBackend = None,
-    generator: options.Generator = None,
-    f0: Annotated[
-        Path | None, "The folder of the speakers' F0 statistics (compute_f0_stats.py)", "DIR",
-    ] = None,
-    synthesiser: Annotated[
-        Path | None, "The folder of a trained synthesiser (train_synthesiser.py)", "DIR",
-    ] = None,
-    external: Annotated[
-        Path | None, "The data directory of speech that another program protected", "DIR",
-    ] = None,
-    model: Annotated[
-        Path | None, "The folder of a system that was handed on (export_system.py)", "DIR",
-    ] = None,
-    not_speakers_of: NotSpeakersOf = (), device: options.Device = "cpu",
-    allow_loss: AllowLoss = 0,
+    given: Given, not_speakers_of: NotSpeakersOf = (), allow_loss: AllowLoss = 0,
 ) -> None:  # fmt: skip
     from steps.anonymisers.registry import load_anonymiser, protect_audio, write_protected
     from steps.sources import Resources, make_keys, read_sources, whole_set
     from utils.datadir import TRAINING_SPEAKERS, check_unseen, load_data_dir, read_training_speakers
     from utils.seeds import Draws
 
-    resources = Resources(
-        pool=pool, xvectors=tuple(xvectors), backend=backend, generator=generator, f0=f0,
-        synthesiser=synthesiser, external=external, model=model, device=device,
-    )  # fmt: skip
+    resources, model = Resources(**given._asdict()), given.model
     if model is not None:
         learnt_from = read_training_speakers(model)
         if learnt_from is None and not_speakers_of:
@@ -77,7 +80,10 @@ def main(
         raise UserError(f"--dataset {name!r}: a name without blanks is needed")
     keys = make_keys(anonymiser.level, data.utt2spk, name)
     speakers = read_sources(data, resources)
-    sources = {utt: speakers[spk] for utt, spk in data.utt2spk.items()}
+    told = data.tables.get("utt2lang", {})
+    sources = {
+        utt: speakers[spk]._replace(language=told.get(utt)) for utt, spk in data.utt2spk.items()
+    }
 
     (out / "wav.scp").unlink(missing_ok=True)  # until the audio is whole again
     result = protect_audio(data.wav, keys, sources, anonymiser, wav_dir, progress("anonymise"))

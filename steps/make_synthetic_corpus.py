@@ -2,9 +2,9 @@
 """Make a set of synthetic speakers with eSpeak NG: audio files, and their Kaldi data directory.
 
 AUDIO gets <speaker>/<speaker>-<number>.wav (16 kHz, mono, 16 bit); DATA gets wav.scp, utt2spk,
-spk2utt, spk2gender, text and utt2dur (seconds). Speakers are called synf001, synm001 and so on;
-half of them are women. A speaker's files depend on the seed, the settings and the speaker's id
-only, to the bit: not on --nj, nor on who else is made. Speakers that AUDIO already holds, made
+spk2utt, spk2gender, text, utt2lang and utt2dur (seconds). Speakers are called synf001, synm001 and
+so on; half of them are women. A speaker's files depend on the seed, the settings and the speaker's
+id only, to the bit: not on --nj, nor on who else is made. Speakers that AUDIO already holds, made
 with the same settings and the same code, are kept.
 """
 

@@ -34,7 +34,7 @@ from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from steps import options
 from steps.standalone.shards import Shard, launch, part_name, parts_of, shared
@@ -98,18 +98,6 @@ def _write_key(path: Path, key: str) -> None:
     path.write_text(f"{key}\n", "utf-8")
 
 
-def _check_sharing(
-    key: str | None, key_file: Path | None, write_key: Path | None, rename: bool
-) -> None:
-    """Whether shards can know the key: it must stand in a file, or each draws its own."""
-    if key or write_key or (key_file and not key_file.is_file()):
-        raise UserError(
-            "--shard, --launcher: the key must be in a file that stays; give --key-file"
-        )
-    if rename and not key_file:
-        raise UserError("--rename: shards draw names by one key; give --key-file (make: KEY_FILE=)")
-
-
 class _Bar:
     """A bar of seconds of audio, and how many files are done."""
 
@@ -141,11 +129,8 @@ def _tell(lines: Iterable[str]) -> None:
 
 def _check(given: Any) -> None:
     """UserError for options that are not for one another; names OUT where it is left out."""
-    if sum(option is not None for option in (given.key, given.key_file, given.write_key)) > 1:
-        raise UserError("--key, --key-file and --write-key: give one of them")
-    source, apart = given.source, given.shard or given.launcher
-    if apart:
-        _check_sharing(given.key, given.key_file, given.write_key, given.rename)
+    source, apart, auto = given.source, given.shard or given.launcher, given.turns == "auto"
+    keys = given.key, given.key_file, given.write_key
     given.one = source.name if source.is_file() else ""
     if given.one:
         given.out = _name_one(source, given.out)
@@ -154,8 +139,15 @@ def _check(given: Any) -> None:
         raise UserError(f"{source}: {what}")
     else:
         _check_folders(source, given.out, given.write_key or given.key_file)
-    auto = given.turns == "auto"
     for holds, what in (
+        (sum(option is not None for option in keys) > 1,
+         "--key, --key-file and --write-key: give one of them"),
+        # Else each shard draws its own.
+        (apart and (given.key or given.write_key
+                    or (given.key_file and not given.key_file.is_file())),
+         "--shard, --launcher: the key must be in a file that stays; give --key-file"),
+        (apart and given.rename and not given.key_file,
+         "--rename: shards draw names by one key; give --key-file (make: KEY_FILE=)"),
         (given.one and given.texts and given.out.resolve().with_suffix("")
          == source.resolve().with_suffix(""),
          f"{given.out}: its texts would take the place of the recording's; rename OUT"),
@@ -186,9 +178,8 @@ class _Run(SimpleNamespace):
         self.base = self.source.parent if one else self.source
         self.folder = out.parent if one else out
         self.audio, self.others = ([Path(one)], []) if one else job.find_audio(self.source, out)
-        kept, only = scenes.labels_of(self.keep), scenes.labels_of(self.protect)
         self.asked = scenes.Wishes(
-            self.turns, self.redact, kept, only, self.redact_by or "tone", self.people,
+            self.turns, self.redact, self.keep, self.protect, self.redact_by or "tone", self.people,
             self.channels == "each", self.texts, account.beside(out, "turns"),
         )  # fmt: skip
         self.every = self.audio
@@ -523,108 +514,112 @@ def _tell_names(audio: Sequence[Path]) -> None:
         _tell(f"a name like that of a person: {job.plain(path)}" for path in like)
 
 
-_Source = Annotated[Path, "The folder, or the file, that is read", "IN"]
-_Out = Annotated[Path | None, "The folder, or the file, that is written", "[OUT]"]
-_WriteKey = Annotated[
-    Path | None, "The file that the drawn key is written to, outside of OUT; with it a run "
-    "can be repeated", "FILE",
-]  # fmt: skip
-_Channels = Annotated[
-    Literal["mix", "each"], "What becomes of several channels: one mix, or "
-    "each protected alone, with its own voice",
-]  # fmt: skip
-_Level = Annotated[
-    Literal["one", "source"], "The level of the output: the system's one for all files, "
-    "or each source's, which can tell who speaks",
-]  # fmt: skip
-_Time = Annotated[
-    Literal["keep", "map"] | None, "When words that are read anew are said: where they were; "
-    "or as long as words usually last, their times in OUT.times; left out: as SYSTEM has it. "
-    "Others keep time",
-]  # fmt: skip
-_Ends = Annotated[
-    Literal["one", "keep"] | None, "Silence before and after the speech of a recording: one "
-    "length for all, or as it was, which can tell who speaks; left out: as SYSTEM has it"
-]  # fmt: skip
-_Rename = Annotated[
-    bool, "Whether files get drawn names and no folders; which was whose is written beside "
-    "OUT, to OUT.names.tsv, for you alone to read"
-]  # fmt: skip
-_Turns = Annotated[
-    str | None, "Who speaks when, so that each person gets one voice: a folder of RTTM, "
-    "TextGrid, .eaf, .vtt, .srt, .cha or tables `begin end person` with the names of the "
-    "recordings; `beside`: they lie in IN; `auto`: it is found", "FOLDER|beside|auto",
-]  # fmt: skip
-_People = Annotated[int | None, "The number of people in each recording, for --turns auto", "N",
-                  positive]  # fmt: skip
-_TurnsOnly = Annotated[
-    bool, "Whether to end when --turns auto has written what it found beside OUT"
-]  # fmt: skip
-_Protect = Annotated[
-    str | None, "The people who are protected, by the labels of given turns; all others stay "
-    "as they are", "A,B",
-]  # fmt: skip
-_Keep = Annotated[str | None, "The people who stay as they are, all others not", "A,B"]
-_Redact = Annotated[
-    str | None, "What must not be heard: a folder of tables `begin end [kind]`, or of files "
-    "with a tier `redact` or <name>...</name> in subtitles; or `beside`", "FOLDER|beside",
-]  # fmt: skip
-_RedactBy = Annotated[
-    Literal["tone", "silence"] | None, "What is heard instead; left out: a tone"
-]  # fmt: skip
-_Texts = Annotated[
-    bool, "Whether subtitles and transcripts of IN are copied, with P1, P2 ... for names"
-]  # fmt: skip
-_Launcher = Annotated[
-    str | None, "The launcher that runs --nj shards as its jobs, such as utils/slurm.py with "
-    "its options; left out: this machine alone", "COMMAND",
-]  # fmt: skip
-_Shard = Annotated[
-    Shard | None, "The shard that is protected here: another run protects each other one of N, "
-    "at any time and on any machine; then one without --shard ends what they began", "K/N",
-    Shard.parse,
-]  # fmt: skip
+class _Who(NamedTuple):
+    """Options on who shares a pseudo-speaker, and on the key that draws them."""
+
+    per: options.Per = "file"
+    speakers: options.SpeakerTable = None
+    key: options.KeyText = None
+    key_file: options.KeyFile = None
+    write_key: Annotated[
+        Path | None, "The file that the drawn key is written to, outside of OUT; with it a run "
+        "can be repeated", "FILE",
+    ] = None  # fmt: skip
+
+
+class _Form(NamedTuple):
+    """Options on what is written."""
+
+    channels: Annotated[
+        Literal["mix", "each"], "What becomes of several channels: one mix, or "
+        "each protected alone, with its own voice",
+    ] = "mix"  # fmt: skip
+    level: Annotated[
+        Literal["one", "source"], "The level of the output: the system's one for all files, "
+        "or each source's, which can tell who speaks",
+    ] = "one"  # fmt: skip
+    time: Annotated[
+        Literal["keep", "map"] | None, "When words that are read anew are said: where they were; "
+        "or as long as words usually last, their times in OUT.times; left out: as SYSTEM has it. "
+        "Others keep time",
+    ] = None  # fmt: skip
+    ends: Annotated[
+        Literal["one", "keep"] | None, "Silence before and after the speech of a recording: one "
+        "length for all, or as it was, which can tell who speaks; left out: as SYSTEM has it"
+    ] = None  # fmt: skip
+    rename: Annotated[
+        bool, "Whether files get drawn names and no folders; which was whose is written beside "
+        "OUT, to OUT.names.tsv, for you alone to read"
+    ] = False  # fmt: skip
+
+
+class _Said(NamedTuple):
+    """Options on the people of a recording, and what they say."""
+
+    turns: Annotated[
+        str | None, "Who speaks when, so that each person gets one voice: a folder of RTTM, "
+        "TextGrid, .eaf, .vtt, .srt, .cha or tables `begin end person` with the names of the "
+        "recordings; `beside`: they lie in IN; `auto`: it is found", "FOLDER|beside|auto",
+    ] = None  # fmt: skip
+    people: Annotated[
+        int | None, "The number of people in each recording, for --turns auto", "N", positive
+    ] = None
+    turns_only: Annotated[
+        bool, "Whether to end when --turns auto has written what it found beside OUT"
+    ] = False
+    protect: Annotated[
+        str | None, "The people who are protected, by the labels of given turns; all others stay "
+        "as they are", "A,B",
+    ] = None  # fmt: skip
+    keep: Annotated[str | None, "The people who stay as they are, all others not", "A,B"] = None
+    redact: Annotated[
+        str | None, "What must not be heard: a folder of tables `begin end [kind]`, or of files "
+        "with a tier `redact` or <name>...</name> in subtitles; or `beside`", "FOLDER|beside",
+    ] = None  # fmt: skip
+    redact_by: Annotated[
+        Literal["tone", "silence"] | None, "What is heard instead; left out: a tone"
+    ] = None
+    texts: Annotated[
+        bool, "Whether subtitles and transcripts of IN are copied, with P1, P2 ... for names"
+    ] = False
+
+
+class _Where(NamedTuple):
+    """Options on what runs side by side."""
+
+    nj: options.Cores = None
+    launcher: Annotated[
+        str | None, "The launcher that runs --nj shards as its jobs, such as utils/slurm.py with "
+        "its options; left out: this machine alone", "COMMAND",
+    ] = None  # fmt: skip
+    shard: Annotated[
+        Shard | None, "The shard that is protected here: another run protects each other one of "
+        "N, at any time and on any machine; then one without --shard ends what they began", "K/N",
+        Shard.parse,
+    ] = None  # fmt: skip
 
 
 @program
 def main(
-    source: _Source,
-    out: _Out = None, *,
-    system: options.SafeSystem = options.SAFE_SYSTEM,
-    per: options.Per = "file",
-    speakers: options.SpeakerTable = None,
-    key: options.KeyText = None, key_file: options.KeyFile = None,
-    write_key: _WriteKey = None,
-    channels: _Channels = "mix",
-    level: _Level = "one",
-    time: _Time = None,
-    ends: _Ends = None,
-    rename: _Rename = False,
-    turns: _Turns = None,
-    people: _People = None,
-    turns_only: _TurnsOnly = False,
-    protect: _Protect = None,
-    keep: _Keep = None,
-    redact: _Redact = None,
-    redact_by: _RedactBy = None,
-    texts: _Texts = False,
-    nj: options.Cores = None,
-    launcher: _Launcher = None,
-    shard: _Shard = None,
+    source: Annotated[Path, "The folder, or the file, that is read", "IN"],
+    out: Annotated[Path | None, "The folder, or the file, that is written", "[OUT]"] = None,
+    *, system: options.SafeSystem = options.SAFE_SYSTEM,
+    who: _Who, form: _Form, said: _Said, where: _Where,
 ) -> None:  # fmt: skip
-    run = _Run(**locals())
+    groups = {**who._asdict(), **form._asdict(), **said._asdict(), **where._asdict()}
+    run = _Run(source=source, out=out, system=system, **groups)
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # parallelism is by processes
     # Arrays of 1 MB go back to the system when they are freed: the C library would keep them in
     # pieces, a tenth of a gigabyte in all.
     tell_allocator({MMAP_THRESHOLD: 2**20})
     _check(run)
     run.begin()
-    if turns == "auto" and not launcher:
+    if run.turns == "auto" and not run.launcher:
         run.find_turns()
-    if turns_only:
+    if run.turns_only:
         return
     run.load()
-    if not rename and not shard:
+    if not run.rename and not run.shard:
         _tell_names(run.audio)
     with run.opened():
         run.plan()

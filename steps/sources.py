@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -146,18 +146,19 @@ class FromSettings(Declared[Any]):
             self.notes.append(text)
 
 
-@dataclass(frozen=True)
-class SourceSpeaker:
+class SourceSpeaker(NamedTuple):
     """Speaker of an utterance. Values that were not given are None.
 
     speaker: only to exclude them from their own targets. gender: f, m or other. xvector: (d,)
-    mean of the speaker in this set. f0: their log-F0 statistics in this set.
+    mean of the speaker in this set. f0: their log-F0 statistics in this set. language: of the
+    utterance, as utt2lang has it.
     """
 
     speaker: str
     gender: str | None = None
     xvector: Float64 | None = None
     f0: F0Stats | None = None
+    language: str | None = None
 
 
 def read_sources(data: DataDir, resources: Resources) -> dict[str, SourceSpeaker]:
@@ -165,9 +166,11 @@ def read_sources(data: DataDir, resources: Resources) -> dict[str, SourceSpeaker
     speakers = sorted(set(data.utt2spk.values()))
     genders = data.spk2gender or {}
     xvectors = _first_xvectors(speakers, resources.xvectors)
-    f0: Mapping[str, F0Stats] = {} if resources.f0 is None else read_f0_stats(resources.f0)
-    if resources.f0 is not None and (missing := [s for s in speakers if s not in f0]):
-        raise UserError(f"{resources.f0 / 'spk_f0.scp'}: speaker {missing[0]} is not in it")
+    f0: Mapping[str, F0Stats] = {}
+    if resources.f0 is not None:
+        f0 = read_f0_stats(resources.f0)
+        if missing := [s for s in speakers if s not in f0]:
+            raise UserError(f"{resources.f0 / 'spk_f0.scp'}: speaker {missing[0]} is not in it")
     return {
         speaker: SourceSpeaker(
             speaker, genders.get(speaker), xvectors.get(speaker), f0.get(speaker)
@@ -184,4 +187,4 @@ def _first_xvectors(speakers: Sequence[str], folders: Sequence[Path]) -> dict[st
     if folders and (missing := [s for s in speakers if s not in found]):
         names = ", ".join(str(folder / "spk_xvector.scp") for folder in folders)
         raise UserError(f"{names}: speaker {missing[0]} is not there")
-    return {speaker: found[speaker] for speaker in speakers if speaker in found}
+    return found

@@ -22,6 +22,7 @@ RECIPE_CONF = """
 corpus_name=small
 evaluation=small_test
 evaluators="tiny/plda"
+systems="b2 b2r"
 prepare_options="--evaluation small_test --eval-speakers 8 --eval-utterances 6 \
 --enrol-utterances 2 --train-speakers 12 --train-utterances 6"
 bootstrap=20

@@ -16,12 +16,12 @@ from local.report.frame import (
     SPEAKERS,
     VERIFICATION,
     WHERE,
-    Results,
     read_frame,
     with_numbers,
     write_frame,
 )
 from local.report.pictures import Section
+from local.report.results import Results
 
 Figure: Any = make_dataclass("Figure", METRICS, frozen=True)  # values as text, as in metrics.csv
 SpeakerFigure: Any = make_dataclass("SpeakerFigure", SPEAKERS, frozen=True)

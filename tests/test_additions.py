@@ -1,7 +1,9 @@
 """CONTRIBUTING's table of what is added where, with a toy one of each row."""
 
 import copy
-import json
+import os
+import shutil
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,8 +14,6 @@ import torch
 import yaml
 from torch import Tensor, nn
 
-from local import compute_metrics
-from local.metrics import detection, verification
 from local.plan import evaluators
 from local.plan.attacks import find_emotions
 from local.plan.needs import find_recogniser
@@ -47,6 +47,7 @@ from tests.corpus_trees import ROOT, write_audio
 from tests.recipes import run_words
 from tests.refusals import accepts, refuses
 from tests.scored import write_lists
+from tests.test_compute_metrics import leakage_files
 from tests.test_house import check_links
 from tests.world import run_of
 from utils.archives import write_archive
@@ -277,21 +278,78 @@ def test_a_recogniser_of_emotions_is_a_function_and_a_line(tmp_path, monkeypatch
     assert set(read_map(out / "emotions").values()) == {"glad"}
 
 
-def test_a_metric_is_a_function_and_a_line(tmp_path, monkeypatch):
-    """Its card is asked for by tests/test_metrics_cards.py."""
+# Files of a metric and of a family of figures, beside their tests: lines before one that is there.
+CARD = {"": "# `toy`: a toy\n\n**Question.** How?\n"}
+TITLE = {"  eer: [": '  toy: [a toy, "%", 1, 1, toy]'}
+TABLE = "  toys: {title: Toys, family: toy, of: OF, counts: {}, columns: [toy]}"
+METRIC = {
+    "local/metrics/verification.py": {'    "eer": lambda': '    "toy": lambda *_: 0.25,'},
+    "local/metrics/measures.yaml": TITLE | {"      - linkability": "      - toy"},
+    "docs/metrics/toy.md": CARD,
+}
+FAMILY = {
+    "local/metrics/toy.py": {"": "def toy(*sides, **words): return {'toy': 0.25}"},
+    "local/metrics/measures.yaml": TITLE | {"  attacks:": TABLE},
+    "docs/metrics/toy.md": CARD,
+}
+USE = """
+import json, sys
+from pandas import DataFrame
+from local import compute_metrics
+from local.report import frame, gather, tables
+family, table, out, *words = sys.argv[1:]
+assert compute_metrics.main([family, *words, out]) == 0
+who = "ignorant" * (table == "attacks")
+where = dict(zip(frame.WHERE, ("c", "e_f", "f", "b2", family, who, "e")))
+rows, _ = gather._rows(json.load(open(out)), where | {"condition": "OA", "settings": "s"})
+figures = frame.with_numbers(DataFrame(rows, columns=[*frame.METRICS], dtype=object))
+print(tables.tabulate(tables.SPECS[table], figures).markdown(), tables.cards_table().markdown())
+"""
+PLAN = """
+import os, sys
+from pathlib import Path
+from tests.plans import make_corpus, plan_case
+make_corpus(Path.cwd())
+print(plan_case("encoders"))
+"""
 
-    def share_below(_: object, of: verification.Counted, __: object) -> float:
-        return detection.eer(of.t, of.n) / 2
 
-    monkeypatch.setitem(verification.FIGURES, "half_eer", share_below)
+@pytest.mark.parametrize(
+    ("family", "table", "of", "files"),
+    [("verification", "attacks", "", METRIC), ("toy", "toys", "scores", FAMILY),
+     ("toy", "toys", "vectors", FAMILY)],
+)  # fmt: skip
+def test_a_metric_and_a_family_are_three_files_and_a_test(tmp_path, family, table, of, files):
+    """The index of the cards, which a program writes, is none of them."""
+    house, work = tmp_path / "house", tmp_path / "work"
+    for name in ("local", "docs/metrics"):
+        shutil.copytree(ROOT / name, house / name)
+    for name in ("steps", "utils", "tests", "models", "egs"):
+        (house / name).symlink_to(ROOT / name)
+    assert len(files) == 3
+    for name, lines in files.items():
+        text = (house / name).read_text() if (house / name).is_file() else ""
+        for before, line in lines.items():
+            assert before in text
+            text = text.replace(before, f"{line}\n{before}".replace("OF", of), 1)
+        (house / name).write_text(text)
     lists = write_lists(tmp_path, [float(i) for i in range(30)], [i - 9.0 for i in range(30)])
     speakers = tmp_path / "utt2spk"
     speakers.write_text("".join(f"t{i} s{i % 9}\n" for i in range(60)))
-    words = ["--utt2spk", speakers, "--bootstrap", 5, *lists, tmp_path / "out.json"]
-    accepts(compute_metrics.main, "verification", *words)
-    made = json.loads((tmp_path / "out.json").read_text())
-    assert made["half_eer"] == made["eer"] / 2 > 0
-    assert len(made["intervals"]["half_eer"]) == 2
+    if of == "vectors":
+        speakers, *lists = leakage_files(tmp_path)[1:]
+    work.mkdir()
+
+    def told(program: str, *words: object) -> str:
+        command = [sys.executable, "-P", "-c", program, *map(str, words)]
+        return run_words(command, 0, cwd=work, env={**os.environ, "PYTHONPATH": str(house)}).stdout
+
+    shown = told(USE, family, table, work / "out.json", "--utt2spk", speakers, *lists)
+    assert "a toy (%)" in shown.splitlines()[0]
+    assert "25.0" in shown.splitlines()[2]
+    assert "| How? | `toy` | [a toy](toy.md) |" in shown
+    if of:
+        assert f"local/compute_metrics.py {family} --utt2spk" in told(PLAN)
 
 
 PREPARE = """#!/usr/bin/env bash

@@ -10,6 +10,7 @@ import soundfile
 
 from local.report.gather import settings_of_systems
 from steps.anonymise import main
+from steps.anonymisers.mcadams import McAdams
 from steps.anonymisers.registry import Protected, load_anonymiser, protect_audio, write_protected
 from steps.sources import VoiceKey, whole_set
 from tests.refusals import accepts, refuses
@@ -61,6 +62,20 @@ def test_a_protected_data_directory(make_data_dir, tmp_path):
     assert settings["is_random"] is True
     assert (settings["dataset"], settings["seed"], settings["draw"]) == ("set", 3, 0)
     assert settings["system"]["alpha_range"] == [0.7, 0.9]
+
+
+def test_a_system_is_told_the_language_of_each_utterance(make_data_dir, tmp_path, monkeypatch):
+    data, told, made = make_data_dir(tmp_path / "set", {"s1": 2}), [], McAdams.transform
+    (data / "utt2lang").write_text("s1-000 en\ns1-001 de\n")
+
+    def transform(self, wave, key, source):
+        told.append(source.language)
+        return made(self, wave, key, source)
+
+    monkeypatch.setattr(McAdams, "transform", transform)
+    protect(SYSTEMS / "b2.yaml", data, tmp_path / "out")
+    assert told == ["en", "de"]
+    assert (tmp_path / "out/utt2lang").read_text() == (data / "utt2lang").read_text()
 
 
 def test_acceptance_4_enrolment_and_trial_keys_differ_for_b2r_and_not_for_perm(

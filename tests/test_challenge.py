@@ -21,7 +21,7 @@ from local.report.challenge import (
     scores_of,
     write_results,
 )
-from local.report.frame import read_metrics
+from local.report.frame import read_figures
 from local.report_challenge import main
 from steps.anonymisers.external import find_speech
 from tests.refusals import refuses
@@ -170,7 +170,7 @@ def scores(tmp_path: Path, protocol: str, data: str) -> dict[tuple[str, str], Sc
     """Scores of protected speech, by figure and split, from rows of a recipe."""
     (tmp_path / "metrics.csv").write_text(metrics_csv(data))
     asked = read_protocol(PROTOCOLS / f"{protocol}.yaml")
-    figures = read_metrics(tmp_path / "metrics.csv")
+    figures = read_figures(tmp_path / "metrics.csv")
     found = scores_of(figures, asked, "theirs", asked.evaluators)
     return {(s.what, s.split): s for s in found if s.protected}
 

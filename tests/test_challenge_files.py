@@ -183,6 +183,33 @@ def test_M4_a_file_of_track_2_has_a_section_for_each_language(tmp_path):
     assert write_rank(scores, asked, stamps) == text
 
 
+@pytest.mark.parametrize("name", KNOWN.MARCH)
+def test_M4_files_of_march_2026_are_read_and_written_again(tmp_path, name):
+    """Then lists of women and men stood between the mixed ones, which left their row numbers."""
+    stamp, dev, test, given, words = KNOWN.MARCH[name]
+    original = ("72.087 75.610 82.310 72.325 58.103", "78.904 68.077 90.638 83.396 73.504")
+    said = ["5.881", "5.972", "5.551", "6.570", "4.629", "4.440", "6.673", "5.837"]
+    four = [f"{language}|{split}|mixed" for language in LANGUAGES for split in ("dev", "test")]
+    heard = [figure for pair in zip(said, words.split(), strict=True) for figure in pair]
+    rows = [f"{one[:-6]}|{kind}" for one in four for kind in ("original", "anon")]
+    numbers = map(str, (2, 10, 3, 11, 0, 8, 1, 9, 6, 14, 7, 15, 4, 12, 5, 13))
+    moved = felt("hap neu ang sad", dev, original[0], test, original[1],
+                 widths="1 9 6 10 8 8 8 8 8")  # fmt: skip
+    own = listed(four, "anon", given, "26 35 8 17 62 71 44 53")
+    text = "\n\n".join([
+        f"---- Time: {stamp} ----", moved.replace("IEMOCAP", "emodata"),
+        table("ASV_eval", "2 8 6 7 11 6 8", LISTS, *own),
+        table("ASR", "2 8 6 10 8", "|dataset|split|asr|WER",
+              *map("|".join, zip(numbers, rows, heard, strict=True))),
+    ]) + "\n"  # fmt: skip
+    assert len(text) == 1543
+    path = tmp_path / f"result_for_rank_{name}"
+    path.write_text(text)
+    lazy = {s.split: s.value for s in read_results(path, protocol("vpc2026_track2"))
+            if s.attacker == "lazy_informed"}  # fmt: skip
+    assert 100 * lazy["fr_test_mixed"] == pytest.approx(float(given.split()[-1]))
+
+
 # B2 of 2022, summary at 2000eb5: EER of the twelve lists, original and protected, in the order of
 # the file; words: errors, words, insertions, deletions, substitutions, path; pitch; G_VD.
 ALL = [f"{part}_{split}" for split in ("dev", "test") for part in ("libri", "vctk")]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from local.report import draw
-from local.report.frame import ROOT
+from local.report.measures import ROOT
 
 SEEN_BY = {
     "all cones": np.eye(3),

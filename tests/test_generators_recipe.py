@@ -3,11 +3,14 @@
 import csv
 import json
 import re
+import sys
+from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from benchmarks import compare_generators, compare_targets
 from local.collect_study import main as collect_study
 from local.metrics.detection import eer_threshold
 from local.report.studies import REAL, capacity_rows
@@ -182,3 +185,46 @@ def test_the_recipe_on_a_small_corpus(world, tmp_path):
     assert timed == {"random", "idmap_mlp"}
     again = run_recipe(tmp_path, *asked, "--stage", "1", script="generators.sh")
     assert "nothing to do: all" in again.stdout
+
+
+def test_generators_are_compared_on_the_same_people(tmp_path, monkeypatch):
+    """Each tells people apart the better, the later it stands in the paper's order."""
+    rng, scores = np.random.default_rng(0), tmp_path / "exp/scores"
+    for gender in "fm":
+        people = [f"{gender}{i}" for i in range(6)]
+        heard = {f"{who}-{i}": who for who in people for i in range(6)}
+        data = tmp_path / f"data/t_trials_{gender}"
+        data.mkdir(parents=True)
+        (data / "utt2spk").write_text("".join(f"{u} {who}\n" for u, who in heard.items()))
+        lists = {"": [*product(people, heard)], "pairs": [*combinations(heard, 2)]}
+        for kind, listed in lists.items():
+            same = [heard.get(a, a) == heard[b] for a, b in listed]
+            trials = [
+                f"{a} {b} {'' if t else 'non'}target\n"
+                for (a, b), t in zip(listed, same, strict=True)
+            ]
+            (data / f"trials{kind}").write_text("".join(trials))
+            for rank, name in enumerate(["", *compare_generators.SYSTEMS]):
+                signal = np.array(same) * (0.8 + 0.6 * rank if name else 6.0)
+                told = signal + rng.standard_normal(len(same))
+                attack = "semi_informed_backend" if not kind else "similarity"
+                at = f"bn_{name}/{attack}.e+plda/{'PP' if kind else 'AA'}" if name else ""
+                if not name and not kind:
+                    continue
+                folder = scores / (at or "original/similarity.e+plda/OO") / f"t_{gender}"
+                folder.mkdir(parents=True)
+                (folder / "trials").write_text("".join(trials))
+                rows = [f"{a} {b} {x:.4f}\n" for (a, b), x in zip(listed, told, strict=True)]
+                (folder / "scores").write_text("".join(rows))
+    for module in (compare_generators, compare_targets):
+        monkeypatch.setattr(module, "N_BOOTSTRAP", 100)
+    monkeypatch.setattr(sys, "argv", ["x", str(tmp_path), "t", "e", str(tmp_path / "out.csv")])
+    assert compare_generators.main() == 0
+    shown = {row["figure"]: row for row in csv.DictReader((tmp_path / "out.csv").open())}
+    eers = [float(shown["eer"][f"bn_{name}"].split()[0]) for name in compare_generators.SYSTEMS]
+    assert eers == sorted(eers, reverse=True)
+    lead = shown["eer: bn_idmap_diff less each"]["bn_average"]
+    value, low, high = map(float, re.findall(r"-?[.\d]+", lead))
+    assert value == pytest.approx(eers[0] - eers[-1], abs=0.11) and 0 < low < value < high
+    assert shown["g_vd: bn_idmap_diff less each"]["bn_average"].startswith("-")
+    assert "tau 1.00" in [*shown][-1] and "reversed: none" in [*shown][-1]

@@ -11,8 +11,9 @@ import pandas as pd
 import pytest
 import yaml
 
-from local.report.frame import Results, with_numbers
+from local.report.frame import with_numbers
 from local.report.page import markdown
+from local.report.results import Results
 from local.report.tables import verdict_lines
 from tests.report_rows import (
     SpeakerFigure,

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from local.protocols.attackers import describe_encoder
+from local.report.measures import Value
 from steps import apply_head, train_head
 from steps.speaker.backends import load_backend
 from steps.speaker.held_out import (
@@ -128,21 +129,40 @@ class TestHead:
 
         written("enrol", 0, 20, range(3, 6), 1)
         written("trial", 0, 20, range(3), 1)
+        written("train", 20, 30, range(3), 1)
+        written("other", 30, 32, range(3), 1)
         for name, draws in (("", 1), ("_draw1", 1), ("_draws2", 2)):
-            written(f"train_s_utt{name}", 20, 32, range(3), draws)
+            written(f"train+other_s_utt{name}", 20, 32, range(3), draws)
         program = runpy.run_path(str(TEMPLATE.parents[1] / "benchmarks/compare_learners.py"))
         monkeypatch.setattr(sys, "path", [*sys.path])
         monkeypatch.chdir(tmp_path)
-        words = [str(tmp_path), "s", "enrol", "trial", "train", "out.csv", "1,2", "12", "20"]
+        words = [str(tmp_path), "s", "enrol", "trial", "train+other", "out.csv", "1,2", "10", "22"]
         monkeypatch.setattr(sys, "argv", ["compare_learners.py", *words])
         program["main"]()
         rows = [row.split(",") for row in (tmp_path / "out.csv").read_text().splitlines()[1:]]
         assert [row[:3] for row in rows] == [
             [name, people, draws]
-            for name in ("content", "fused_learnt") for people in ("12", "20") for draws in "12"
+            for name in ("content", "fused_learnt") for people in ("10", "22") for draws in "12"
         ]  # fmt: skip
         assert all(float(row[3].strip('"').split()[0]) < 15 for row in rows)
         assert (tmp_path / "out.svg").exists()
+
+    def test_learners_by_people_and_draws(self, tmp_path, monkeypatch):
+        """A draw more is an utterance's next one; a figure falls where it left the interval of half
+        as many."""
+        monkeypatch.setattr(sys, "path", [*sys.path])
+        program = runpy.run_path(str(TEMPLATE.parents[1] / "benchmarks/compare_learners.py"))
+        uniq = {f"{utt}{draw}": utt for draw in "xyz" for utt in ("a-1", "a-2", "b-1")}
+        data = DataDir(tmp_path, {"utt2spk": {u: u[0] for u in uniq}, "utt2uniq": uniq})
+        assert program["taken"](data, {"a"}, 2) == ["a-1x", "a-2x", "a-1y", "a-2y"]
+        table = {
+            ("content", people, draws): dict.fromkeys(
+                ("1", "all"), Value(eer, eer - 0.02, eer + 0.02)
+            )
+            for people, draws, eer in ((45, 1, 0.3), (90, 1, 0.29), (45, 2, 0.27), (90, 2, 0.26))
+        }
+        assert program["falling"](table, ("content", 90, 1)) == ""
+        assert program["falling"](table, ("content", 90, 2)) == "draws, from 1; draws, from all"
 
 
 class TestPrograms:

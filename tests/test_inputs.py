@@ -3,22 +3,25 @@
 import copy
 import os
 import shutil
+import struct
 from collections.abc import Callable
 from dataclasses import make_dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import soundfile
+import torch
 import yaml
 
 from local import check_external
 from local.metrics.leakage import embeddings, leakage
 from local.protocols.attackers import AttackSet, describe_encoder
-from local.report.frame import code
 from local.report.gather import origin
 from local.report.tables import Table
+from local.report.wording import code
 from steps import train_backend
 from steps.audio import read_audio
 from steps.generators import idmap
@@ -33,7 +36,7 @@ from steps.synthesis.voices import VoicePool
 from steps.training.settings import read_config
 from tests.refusals import refuses
 from utils import fix_data_dir
-from utils.archives import ArchiveWriter, write_archive
+from utils.archives import ArchiveWriter, read_vectors, write_archive
 from utils.cli import UserError
 from utils.datachecks import probe_audio
 from utils.datadir import load_data_dir, read_training_speakers
@@ -58,6 +61,41 @@ def make_no_file(path: Path, what: str) -> None:
         path.symlink_to(path if what == "loop" else "nowhere")
 
 
+@pytest.fixture
+def wav(tmp_path: Path) -> Path:
+    path = tmp_path / "a.wav"
+    soundfile.write(path, np.sin(np.arange(16000) / 10) / 2, 16000, subtype="PCM_16")
+    return path
+
+
+def no_audio(path: Path, words: str) -> None:
+    assert words in probe_audio(path).problem
+    refuses(f"utt: {path}: .*", read_audio, "utt", str(path))
+
+
+def at(place: int, form: str, value: int) -> Callable[[bytes], bytes]:
+    new = struct.pack(form, value)
+    return lambda data: data[:place] + new + data[place + len(new) :]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda data: data[:8000], "is truncated"),
+        (lambda data: data[:20000], "is truncated"),
+        (at(24, "<I", 1), "sampling rate of 1 Hz"),
+        (at(24, "<I", 2**31 - 1), "sampling rate of 2147483647 Hz"),
+        (at(34, "<H", 1), "bytes and bits of a sample contradict each other"),
+        (at(34, "<H", 7), "bytes and bits of a sample contradict each other"),
+        (at(34, "<H", 8), "bytes and bits of a sample contradict each other"),
+    ],
+)
+def test_a_wav_that_passed_hung_or_gave_noise(wav, change, words):
+    """Truncated, without utt2dur; with an absurd rate; with a header that contradicts itself."""
+    wav.write_bytes(change(wav.read_bytes()))
+    no_audio(wav, words)
+
+
 def test_floats_in_units_of_16_bit_were_clipped_to_square_waves(tmp_path):
     path = tmp_path / "a.wav"
     for scale in (3.0, 32768.0):  # the first is only loud
@@ -65,6 +103,14 @@ def test_floats_in_units_of_16_bit_were_clipped_to_square_waves(tmp_path):
         if scale == 3:
             assert np.abs(read_audio("u", str(path)).samples).max() == pytest.approx(3, abs=0.01)
     refuses("u: .*samples reach 32768 times full scale", read_audio, "u", str(path))
+
+
+def test_a_truncated_flac_without_utt2dur_passed(tmp_path):
+    path = tmp_path / "a.flac"
+    noise = np.random.default_rng(1).normal(0, 0.1, 16000)
+    soundfile.write(path, noise, 16000)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    no_audio(path, "is truncated or damaged")
 
 
 @pytest.mark.parametrize("what", NO_FILES)
@@ -155,6 +201,15 @@ def test_blank_lines_at_the_end_of_a_table_were_refused(tmp_path):
     refuses(":2: 0 fields", read_map, path)
 
 
+@pytest.mark.parametrize(
+    "value", ["!!timestamp 2024-02-30", "!!int abc", "9" * 5000, "[" * 500, "!!float x", "\x01"]
+)
+def test_a_yaml_value_that_ended_with_a_traceback(tmp_path, value):
+    path = tmp_path / "a.yaml"
+    path.write_text(f"a: {value}\n")
+    refuses(str(path), read_settings, path)
+
+
 def test_sexagesimal_numbers_and_dates_are_words(tmp_path):
     path = tmp_path / "a.yaml"
     path.write_text("a: 1:30\nb: 1:30.5\nc: 2024-02-30\nd: 12\ne: 1.5e-3\nf: true\ng: .inf\n")
@@ -171,6 +226,12 @@ def test_1e_3_is_no_number_of_yaml_and_nobody_said_so(tmp_path):
     said = r"'1e-3'; a number, in YAML with a point \(1\.0e-3\), is expected"
     kind = make_dataclass("Kind", [("rate", float)])
     refuses(said, parse_settings, kind, {"rate": "1e-3"}, "a")
+
+
+def test_an_offset_beyond_an_integer(tmp_path):
+    write_archive(tmp_path / "x", {"a": np.ones(3)})
+    (tmp_path / "x.scp").write_text(f"a {tmp_path}/x.ark:{'9' * 30}\n")
+    refuses("beyond all files", read_vectors, tmp_path / "x.scp")
 
 
 NETWORKS: dict[str, Callable[[Path], object]] = {
@@ -256,3 +317,17 @@ def test_headers_of_all_kinds_are_taken(tmp_path, kind, subtype):
     path = tmp_path / "a.wav"
     soundfile.write(path, np.sin(np.arange(1600) / 10) / 2, 16000, subtype=subtype, format=kind)
     assert probe_audio(path).problem == ""
+
+
+@pytest.mark.parametrize("name", ["mean", "deviation", "conditioner.fixed"])
+@pytest.mark.parametrize(
+    "value", [None, "a", torch.tensor(1.0), torch.zeros(0), torch.full((2,), torch.nan)]
+)
+def test_vectors_beside_the_weights_were_not_looked_at(tmp_path, name, value):
+    """A WGAN's deviation could be a word until a vector was made; a number gave a TypeError."""
+    kind: Any = idmap.MlpTrainer if "." in name else idmap.WganTrainer
+    values, conf = {"generator": kind.__name__[:-7]}, tmp_path / "generator.yaml"
+    weights = kind.network_class(kind.kind("x").network, 2).state_dict()
+    assert kind.load(values, conf, weights, 1).dimension == 2
+    message = rf"{tmp_path}/final\.pt: ({name}: not a vector|does not hold the weights)"
+    refuses(message, kind.load, values, conf, {**weights, name: value}, 1)

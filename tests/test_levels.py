@@ -192,7 +192,7 @@ def test_a_long_recording_stays_out_of_memory(tmp_path):
     before = tracemalloc.get_traced_memory()[0]
     pieces = _Pieces(tmp_path)
     for number in range(20):
-        pieces.add(Piece(np.full((300000, 1), float(number)), 0, 0, [silence], [silence]))
+        pieces.add(Piece(np.full((300000, 1), float(number)), 0, 0, silence, silence))
     assert tracemalloc.get_traced_memory()[0] - before < 8e6  # of 48 MB
     tracemalloc.stop()
     assert [float(piece.samples[-1, 0]) for piece in pieces] == [*range(20)]
@@ -239,13 +239,13 @@ def test_ends_told_how_long_somebody_waits(tmp_path: Path) -> None:
 
 def test_levels_by_hand() -> None:
     """The rule on a loud, a softer and a faint piece, and on one that became silence."""
-    source = [[Loudness(0, power, 0, 0)] for power in (1.0, 0.5, 0.01, 0.1)]
-    made = [[Loudness(0, power, 0, 0)] for power in (4.0, 1.0, 1.0, 0.0)]
+    source = [Loudness(0, power, 0, 0) for power in (1.0, 0.5, 0.01, 0.1)]
+    made = [Loudness(0, power, 0, 0) for power in (4.0, 1.0, 1.0, 0.0)]
     levels = list(zip(source, made, strict=True))
-    assert np.ravel(one_level(levels, None)).tolist() == [1, 1, 1, 1]
-    guarded = np.ravel(one_level(levels, 10.0)) ** 2
+    assert one_level(levels, None) == [1, 1, 1, 1]
+    guarded = np.array(one_level(levels, 10.0)) ** 2
     assert guarded.tolist() == pytest.approx([1, 4, 0.4, 1])
-    assert np.ravel(one_level(levels, np.inf)) ** 2 == pytest.approx([1, 4, 4, 1])
+    assert np.array(one_level(levels, np.inf)) ** 2 == pytest.approx([1, 4, 4, 1])
 
 
 def test_samples_of_24_bit_and_floats_at_a_rule():

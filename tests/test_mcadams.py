@@ -2,12 +2,23 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.signal import lfilter
 
 from steps.anonymisers import mcadams
-from steps.anonymisers.mcadams import EPSILON, HOP, burg, burg_lattice, transform
+from steps.anonymisers.mcadams import (
+    EPSILON,
+    HOP,
+    McAdams,
+    McAdamsSettings,
+    burg,
+    burg_lattice,
+    transform,
+)
 from steps.anonymisers.registry import AsItIs, OutputLevel
 from tests.refusals import refuses
+from tests.world import run_of
 
 
 def burg_of_one(frame: np.ndarray, order: int) -> np.ndarray:
@@ -119,6 +130,18 @@ def test_real_poles_stay_and_none_is_dropped():
         assert warped == pytest.approx(expected, abs=1e-10)
 
 
+@given(st.integers(0, 2**32), st.integers(1, 12))
+def test_factors_multiply_to_the_polynomial(seed, m):
+    rng = np.random.default_rng(seed)
+    k = np.tanh(rng.standard_normal((2 * m, 5)) * rng.uniform(0.3, 2.0))  # reflection: stable poles
+    a = np.ones((1, 5))
+    for row in k:
+        a = np.concatenate([a, np.zeros((1, 5))])
+        a = a + row * a[::-1]
+    factors, _ = mcadams.factorise(a)
+    assert np.max(np.abs(mcadams.expand(factors) - a) / np.abs(a).max(axis=0)) < 1e-8
+
+
 def test_frames_that_do_not_settle_go_to_numpy_roots_and_are_counted(speech, monkeypatch):
     expected = transform(speech, 0.8)
     monkeypatch.setattr(mcadams, "MAX_ITERATIONS", 0)
@@ -128,7 +151,7 @@ def test_frames_that_do_not_settle_go_to_numpy_roots_and_are_counted(speech, mon
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block", [1, 7, 100000])
+@pytest.mark.parametrize("block", [1, 2, 3, 7, 50, 100000])
 def test_same_bits_whatever_the_block(speech, block):
     expected = transform(speech, 0.8)
     assert np.array_equal(transform(speech, 0.8, block=block).samples, expected.samples)
@@ -160,6 +183,17 @@ def test_signals_that_predict_too_well_stay_finite(alpha):
     alternating = 0.5 * np.cos(np.pi * np.arange(4000))
     for wave in (tone, chirp, impulse, alternating, np.full(4000, 0.25), np.linspace(-1, 1, 4000)):
         assert np.isfinite(transform(wave, alpha).samples).all()
+
+
+@pytest.mark.parametrize(
+    ("level", "each"),
+    [("utt", "recording"), ("spk", "person"), ("perm", "person"), ("const", "run"),
+     (None, "person")],
+)  # fmt: skip
+def test_each_kind_says_what_it_is(level, each):
+    drawn = McAdamsSettings("mcadams", alpha_range=(0.7, 0.9), level=level)
+    note = McAdams(drawn, run_of()).settings()["note"]
+    assert str(note).endswith(f"{each}.")
 
 
 def test_output_levels():

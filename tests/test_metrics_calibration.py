@@ -118,6 +118,26 @@ def test_two_runs_of_one_safeguard() -> None:
     assert (found["n_target"], found["n_nontarget"]) == (800, 4000)
 
 
+def test_a_safeguard_that_turns_scores_round_misleads_the_attacker() -> None:
+    f0, target = gaussian_llr(300, 3000)
+    found = calibration(target, f0, -f0)
+    assert max(found["c_ece_linear"], found["c_ece_isotonic"]) < -0.5
+    assert found["cllr_linear"] > 1.5
+
+
+def test_f1_figures_are_those_of_verification() -> None:
+    f0, target = gaussian_llr(200, 500, 3)
+    f1, _ = gaussian_llr(200, 500, 4)
+    found = calibration(target, f0, f1)
+    for run, score in (("f0", f0), ("f1", f1)):
+        t, n = detection.rank(score, target).counts()
+        plain, laplace = detection.pav(t, n), detection.pav(t, n, laplace=True)
+        assert found[f"d_ece_{run}"] == detection.d_ece(plain.llr, plain.t, plain.n)
+        assert found[f"l_w_{run}"] == detection.l_w(laplace)
+    y = target.astype(float)
+    assert found["c_ece_uncalibrated"] == detection.d_ece(f1, y, 1 - y)
+
+
 def test_equal_runs_are_pointed_out(caplog: pytest.LogCaptureFixture) -> None:
     """B2 is deterministic: its two runs are one, and C_ECE would test on what it learnt from. A
     small pool leaves no choice for one gender, whose figures were left out of a run's plan."""

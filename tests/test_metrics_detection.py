@@ -233,6 +233,15 @@ def test_constant_scores(n_target, n_nontarget):
     assert found["l_w"] == pytest.approx(abs(math.log10(odds)), abs=1e-15)
 
 
+def test_one_target_and_ties():
+    """The ROC falls from 1/2 straight through P_miss = P_fa at the only target; a target tied with
+    a nontarget counts on neither side: P_miss 0 to 1, P_fa 1/2 to 0."""
+    found = figures(*trials([1.5], [0, 1, 2, 3]))
+    assert found["eer"] == 0.5
+    assert found["eer_rocch"] == pytest.approx(1 / 3)  # hull: (0, 1/2) to (1, 0)
+    assert figures(*trials([1], [0, 1]))["eer"] == pytest.approx(1 / 3)
+
+
 def test_scores_of_800_do_not_overflow():
     with np.errstate(all="raise", under="ignore"):
         found = figures(*trials([800, -800], [-800, 800]))
@@ -242,6 +251,15 @@ def test_scores_of_800_do_not_overflow():
     right = figures(*trials([800, 800], [-800, -800]))
     assert right["cllr"] == 0.0
     assert right["d_ece_raw"] == pytest.approx(detection.D_ECE_MAX)
+
+
+def test_unbalanced_one_to_ninety():
+    """The prior T/N is taken out: only the classes' distributions matter."""
+    rng = np.random.default_rng(3)
+    few = trials(list(rng.normal(2, 1, 100)), list(rng.normal(0, 1, 9000)))
+    many = trials(list(np.tile(few[0][:100], 90)), list(few[0][100:]))
+    for name in ("eer", "eer_rocch", "cllr", "cllr_min", "d_ece", "d_ece_raw"):
+        assert figures(*few)[name] == pytest.approx(figures(*many)[name], abs=1e-12), name
 
 
 # --- what must not matter ---
@@ -266,6 +284,13 @@ def test_swapping_labels_and_sign_changes_nothing(rows):
     score, target = arrays(rows)
     assert figures(-score, ~target) == pytest.approx(figures(score, target), abs=1e-12, nan_ok=True)
     assert figures(score, ~target)["eer"] == pytest.approx(1 - figures(score, target)["eer"])
+
+
+@given(some_trials, st.integers(2, 4))
+def test_duplicating_all_trials_matters_to_laplace_only(rows, times):
+    once, often = figures(*arrays(rows)), figures(*arrays(rows * times))
+    for name in ("eer", "eer_rocch", "cllr", "cllr_min", "d_ece", "d_ece_raw"):
+        assert often[name] == pytest.approx(once[name], abs=1e-12), name
 
 
 @given(some_trials, st.data())

@@ -21,7 +21,11 @@ from utils.trials import Trials
 
 def test_weights_of_comparisons() -> None:
     """Speaker 0 twice, 1 once, 2 never: own comparisons once a copy, never copy against copy."""
-    assert pair_weights(np.array([2.0, 1.0, 0.0])).tolist() == [[2, 2, 0], [2, 1, 0], [0, 0, 0]]
+    drawn, every = np.array([2.0, 1.0, 0.0]), np.arange(9)
+    assert pair_weights(drawn, every).tolist() == [2, 2, 0, 2, 1, 0, 0, 0, 0]
+    assert pair_weights(drawn, np.tile(every, 2)).tolist() == 2 * [2, 2, 0, 2, 1, 0, 0, 0, 0]
+    both, some = np.stack([drawn, drawn[::-1]]), np.array([3, 8])
+    assert pair_weights(both, some).tolist() == [[2, 0], [0, 2]]
 
 
 def test_draws_are_as_many_as_speakers_and_repeat_from_the_seed() -> None:
@@ -37,6 +41,18 @@ def test_percentiles_are_replicates_rounded_outwards() -> None:
     assert percentiles(np.array([5.0])) == (5.0, 5.0)
     low, high = percentiles(np.concatenate([[-math.inf] * 30, np.arange(71.0)]))
     assert (low, high) == (-math.inf, 68.0)
+
+
+def test_the_interval_of_a_mean_is_the_textbook_one() -> None:
+    rng = np.random.default_rng(0)
+    value = rng.normal(size=400)
+    report = interval_report(
+        ({"mean": float(w @ value / w.sum())} for w in multiplicities(400, 2000)), 400
+    )
+    low, high = report["intervals"]["mean"]
+    half = 1.96 * value.std() / 20
+    assert low == pytest.approx(value.mean() - half, abs=0.2 * half)
+    assert high == pytest.approx(value.mean() + half, abs=0.2 * half)
 
 
 def test_undefined_resamples_are_counted_and_said(caplog: pytest.LogCaptureFixture) -> None:

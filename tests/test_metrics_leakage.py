@@ -105,6 +105,14 @@ def test_by_hand():
     assert found["auc_cmc"] == pytest.approx((0.5 + 1 + 1) / 3)
 
 
+def test_ties_count_against_the_attacker_and_never_depend_on_order():
+    sides = [make(np.ones((6, 4)), who) for who in ([0, 0, 0, 1, 1, 1], [1, 1, 0, 0, 0, 1])]
+    found, again = (figures_of(side, side) for side in sides)
+    assert found == again
+    assert (found["cmc_1"], found["mean_rank"]) == (0.0, 4.0)
+    assert found["mean_rank_all_mates"] == 3.5
+
+
 def test_file_order_does_not_matter():
     rng = np.random.default_rng(0)
     ids = [f"s{i % 7}-{i}" for i in range(60)]
@@ -128,6 +136,17 @@ def test_scaling_and_rotation_leave_searches_alone():
         assert again[name] == pytest.approx(once[name]), name
 
 
+def test_copies_of_the_originals_leak_everything():
+    rng = np.random.default_rng(2)
+    speaker = np.repeat(np.arange(20), 20)
+    original = make(rng.normal(size=(400, 6)), speaker)
+    found = leakage(original, original)
+    for name in ("cmc_1", "mean_rank", "auc_cmc", "cca_top10", "p_cos"):
+        assert found[name] == pytest.approx(1.0, abs=1e-9 * name.startswith(("cca", "p_"))), name
+    assert found["p_mse"] == pytest.approx(0.0, abs=1e-15)
+    assert found["cmc_1_no_same_utt"] < 0.2  # without the source itself the voices are noise
+
+
 # --- chance ---
 
 
@@ -137,6 +156,18 @@ def near_the_mean(found: dict, kind: str, runs: list[dict], names: Iterable[str]
         values = np.array([run[name] for run in runs])
         error = 4 * values.std() / len(runs) ** 0.5
         assert found[f"{kind}_{name}"] == pytest.approx(values.mean(), abs=error), name
+
+
+@pytest.mark.slow
+def test_chance_of_permuted_labels_is_the_mean_of_simulations() -> None:
+    rng = np.random.default_rng(3)
+    speaker = np.sort(rng.integers(0, 12, 90))
+    speaker[:12] = range(12)
+    original, protected = noise(3, speaker, 4)
+    found = chance_figures(search(original, protected, same_utt=True))
+    shuffled = (make(original.x, rng.permutation(speaker)) for _ in range(300))
+    runs = [figures_of(one, protected) for one in shuffled]
+    near_the_mean(found, "chance", runs, [*CURVE, "mean_rank", "mean_rank_all_mates"])
 
 
 @pytest.mark.slow
@@ -376,6 +407,17 @@ def test_a_speaker_of_one_segment_has_no_mate_but_its_source(caplog):
     alone = leakage(*[make(np.eye(3), [0, 1, 2])] * 2)
     assert math.isnan(alone["cmc_1_no_same_utt"])
     assert "*_no_same_utt is undefined" in caplog.text
+
+
+def test_intervals_are_over_the_queries_speakers():
+    rng = np.random.default_rng(10)
+    speaker = np.repeat(np.arange(15), 6)
+    voice = rng.normal(size=(15, 8))[speaker]
+    original = make(voice + 0.5 * rng.normal(size=voice.shape), speaker)
+    protected = make(voice + 2.0 * rng.normal(size=voice.shape), speaker)
+    found = leakage(original, protected, n_bootstrap=100)
+    for name, (low, high) in found["intervals"].items():
+        assert low < found[name] < high, name
 
 
 def test_resamples_drew_people_of_the_gallery_who_have_no_query():

@@ -118,6 +118,15 @@ def test_vectors_without_speakers_give_the_chance_levels() -> None:
     assert figures[0][f"chance_{SING}"] == pytest.approx(math.exp(-1), abs=0.01)
 
 
+@pytest.mark.parametrize(("n", "m"), [(2, 1), (13, 1), (13, 9), (40, 9)])
+def test_chance_of_singling_out_by_simulation(n: int, m: int) -> None:
+    rng = np.random.default_rng(n + m)
+    calibration = np.sort(rng.random((40_000, m * n)), axis=1)
+    threshold = (calibration[:, -m] + calibration[:, -m - 1]) / 2
+    isolated = (rng.random((40_000, n)) > threshold[:, None]).sum(axis=1) == 1
+    assert legal.chance_of_singling_out(n, m) == pytest.approx(isolated.mean(), abs=4 * 0.0025)
+
+
 def test_chance_of_singling_out_against_theory_and_the_published_curve() -> None:
     assert legal.chance_of_singling_out(3000, 300) == pytest.approx(math.exp(-1), abs=1e-3)
     # by hand: the mean of 2p(1 − p), three uniform spacings; of xe^−x, x = E₁ + E₂/2
@@ -139,6 +148,16 @@ def test_perfect_separation_is_one_and_its_interval_is_not_invented(caplog):
         assert figures[name] == 1.0
         assert f"{name} has no interval: all speakers have the same rate" in caplog.text
     assert figures["intervals"] == dict.fromkeys([*names, "legal_linkability_10_recordings"])
+
+
+@pytest.mark.slow
+def test_stable_pseudo_voices_are_singled_out_but_not_linked() -> None:
+    """Singling Out needs no tie between enrolled and protected voice, as its card says."""
+    enrols = [people(seed, 10, 2, 1.0)[0] for seed in range(20)]
+    trials = [people(seed + 100, 10, 12, 0.001)[1] for seed in range(20)]
+    figures = [legal_metrics(*pair, lengths=[1]) for pair in zip(enrols, trials, strict=True)]
+    assert np.mean([f[SING] for f in figures]) > 0.95
+    assert np.mean([f[LINK] for f in figures]) == pytest.approx(0.1, abs=4 * 0.3 / math.sqrt(200))
 
 
 def test_ties_link_nobody() -> None:
@@ -204,6 +223,17 @@ def test_few_calibration_conversations_are_told(caplog: pytest.LogCaptureFixture
     assert figures["n_calibration_legal_singling_out"] == 3
     said = "3 calibration conversations a speaker where the method takes 9 (speaker s02"
     assert said in caplog.text
+
+
+def test_intervals_are_over_speakers() -> None:
+    """Many utterances of few people leave the interval as wide as few people warrant."""
+    enrol, trial = people(11, 12, 40, 2.0)
+    figures = legal_metrics(enrol, trial, lengths=[1], n_bootstrap=400)
+    low, high = figures["intervals"][LINK]
+    assert low < figures[LINK] < high
+    rates = list(figures[f"{LINK}_per_speaker"].values())
+    assert (high - low) / 2 == pytest.approx(1.96 * np.std(rates) / math.sqrt(12), rel=0.15)
+    assert figures["n_bootstrap"] == 400
 
 
 def test_test_and_calibration_share_no_utterance(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import betabinom
 
 from local.metrics import detection
 from local.metrics import recordings as module
@@ -20,7 +21,7 @@ from local.metrics.recordings import (
     shuffle,
     strongest,
 )
-from local.metrics.verification import Speakers, find_speakers
+from local.metrics.verification import Speakers, find_speakers, verification
 from local.options import to_json
 from tests.scored import trials_of
 from utils.trials import Trials
@@ -75,6 +76,14 @@ def test_scores_are_averaged_and_normalised_over_candidates() -> None:
     spread = math.sqrt(((8 / 9) ** 2 + (2 / 9) ** 2 + (10 / 9) ** 2) / 3)
     z = np.array([8 / 9, 2 / 9, -10 / 9]) / spread
     assert of_three.normalised().score[0] == pytest.approx(z)
+
+
+def test_one_recording_is_the_list_itself() -> None:
+    trials, score, people = made_up(1, 1.0)
+    found = recordings(trials, score, people)
+    of_list = verification(trials, score)
+    assert found["eer"] == of_list["eer"]
+    assert found["named_by_recording"] == found["named"]  # as many of each person
 
 
 def test_what_is_added_to_all_scores_of_a_recording_changes_no_normalised_figure() -> None:
@@ -144,6 +153,15 @@ def test_what_ranks_disclose_by_hand() -> None:
     assert every == (pytest.approx(0, abs=1e-9), pytest.approx(0, abs=1e-9))
     assert all(map(math.isnan, disclosure(np.zeros(4), ones, 1)))
     assert all(map(math.isnan, disclosure(np.zeros(4), ones, 0)))
+
+
+def test_ranks_of_a_beta_binomial_disclose_what_it_says() -> None:
+    law = betabinom(12, 0.7, 2.0)
+    bits = np.log2(13 * law.pmf(np.arange(13)))
+    found = disclosure(np.arange(13.0), law.pmf(np.arange(13)), 13)
+    assert found == (pytest.approx(law.pmf(np.arange(13)) @ bits), pytest.approx(bits.max()))
+    twice = disclosure(np.repeat(np.arange(13.0), 2), np.repeat(law.pmf(np.arange(13)), 2), 13)
+    assert twice == pytest.approx(found)
 
 
 def test_first_or_last_was_taken_for_even_chances() -> None:
@@ -219,6 +237,16 @@ def test_eers_of_permutations_are_those_of_the_list_with_other_labels() -> None:
         assert eer == pytest.approx(detection.folded(detection.eer(*ranking.counts())))
 
 
+def test_people_who_swap_models_that_nobody_compared_with_them_say_nothing() -> None:
+    """Each recording has two trials: swapped, they have no target or no nontarget."""
+    rows = [(m, f"{p}{r}", m == p) for p in "abc" for r in range(3) for m in sorted({p, "c"})]
+    trials = trials_of(rows)
+    people = find_speakers(trials, {u: u[0] for u in trials.trial}, trials_path="", utt2spk_path="")
+    found = recordings(trials, trials.target * 1.0, people)
+    assert 0 < found["p_value_eer"] <= 1
+    assert math.isnan(found["p_value_named"])  # who is no candidate cannot be named
+
+
 def test_people_with_few_recordings_moved_the_mean_of_naming() -> None:
     """Over all 24 swaps of four people, two of whom have three recordings, naming is as chance."""
     trials, people = listed(4, 3, "abcd")
@@ -272,6 +300,14 @@ def test_the_strongest_of_two_is_chosen_anew_in_each_resample() -> None:
     assert lowest_p(lists[0]) == lowest_p(lists[1])
 
 
+def test_the_best_of_many_attackers_who_hear_nothing_is_chance() -> None:
+    trials, _, people = made_up(0, 0.0)
+    scores = [[made_up(seed, 0.0)[1]] for seed in range(20, 40)]
+    own = [recordings(trials, score, people)["p_value_eer"] for (score,) in scores]
+    found = strongest(trials, scores, people)
+    assert min(own) < 0.1 < lowest_p(found)
+
+
 def test_runs_of_a_random_system_are_averaged_and_drawn() -> None:
     trials, first, people = made_up(6, 0.8)
     runs = [first, made_up(7, 0.2)[1]]
@@ -305,6 +341,16 @@ def test_beside_one_of_three_runs_the_first_of_two_was_drawn_twice_as_often() ->
     assert made[0, 0] == 0.5 and made[0, 1:].mean() == pytest.approx(0.5, abs=0.06)
 
 
+def test_of_one_candidate_normalisation_leaves_nothing() -> None:
+    rows = [(p, f"{p}{r}", True) for p in "abc" for r in range(3)]
+    rows += [("x", f"y{r}", False) for r in range(3)]
+    trials = trials_of(rows)
+    people = find_speakers(trials, {u: u[0] for u in trials.trial}, trials_path="", utt2spk_path="")
+    found = recordings(trials, np.arange(12.0), people)
+    assert math.isnan(found["eer_normalised"])
+    assert 0 <= found["eer"] <= 1 and 0 < found["p_value_eer"] <= 1
+
+
 def test_the_choice_of_many_figures_had_a_p_value_that_could_not_be_small() -> None:
     """With 999 permutations the rarest of 160 figures was never rarer than about 0.1."""
     trials, score, people = made_up(4, 2.0)
@@ -335,7 +381,10 @@ def test_figures_of_all_resamples_at_once_are_those_of_each_alone() -> None:
     assert none[:2].all() and np.isnan(several[:, none]).all()
     for i in np.flatnonzero(~none):
         blocks = detection.pav(t[i], n[i])
-        alone = [detection.eer(t[i], n[i]), detection.d_ece(blocks.llr, blocks.t, blocks.n)]
+        alone = [
+            detection.eer(t[i], n[i]),
+            detection.d_ece(blocks.llr, blocks.t, blocks.n),
+        ]
         np.testing.assert_array_equal(several[:, i], alone)
 
 

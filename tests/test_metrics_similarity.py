@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from local.metrics import similarity as module
+from local.metrics.intervals import multiplicities, percentiles
 from local.metrics.similarity import (
     SETTINGS,
     SegmentPairs,
@@ -174,6 +175,16 @@ def test_either_order_or_both_may_be_listed():
         assert doubled[f"d_diag_{s}"] == pytest.approx(once[f"d_diag_{s}"], abs=0.06)
 
 
+def test_order_of_lines_does_not_matter():
+    rows = example()
+    mixed = {
+        s: [r[i] for i in np.random.default_rng(0).permutation(len(r))] for s, r in rows.items()
+    }
+    found, again = report(rows), report(mixed)
+    for name in ("deid", "g_vd", "deid_2020", "g_d_ece", "cllr_min_op_oo"):
+        assert again[name] == pytest.approx(found[name], abs=1e-12)
+
+
 def test_originals_that_cannot_be_told_apart_leave_everything_undefined(caplog):
     rows = example()
     rows["oo"] = [(a, b, 1.0) for a, b, _ in rows["oo"]]
@@ -245,6 +256,18 @@ def test_weights_are_copies_of_people_that_do_not_meet():
         other = [v for (a, b), v in expected["sim"].items() if a != b]
         expected_d = abs(np.mean(same) - np.mean(other))
         assert module.d_diag(found.sim, weight) == pytest.approx(expected_d)
+
+
+def test_intervals_hold_every_figure():
+    rows = example(n_speakers=6, digits=6)
+    found = report(rows, n_bootstrap=40, seed=2)
+    assert set(found["intervals"]) >= {"deid", "g_vd", "d_ece_op", "cllr_min_op_oo", "g_d_ece"}
+    values = []
+    for drawn in multiplicities(6, 40, 2):
+        own = [module.prepare(pairs(rows[s]), 6, symmetric=True) for s in ("pp", "oo")]
+        assessed = [module.assess(setting, drawn) for setting in own]
+        values.append(gain_db(*(module.d_diag(one.sim, drawn) for one in assessed if one)))
+    assert found["intervals"]["g_vd"] == pytest.approx(percentiles(np.array(values)))
 
 
 def test_arithmetic_of_losses_and_gains():

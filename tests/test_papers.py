@@ -15,8 +15,9 @@ from scipy.stats import fisher_exact, kendalltau
 from local.keep_results import main as keep
 from local.make_report import main as make_report
 from local.repeat_paper import main as repeat
-from local.report.frame import load_results, read_metrics
+from local.report.frame import read_figures
 from local.report.gather import KEPT
+from local.report.results import load_results
 from local.report.studies import Searches
 from local.report.tables import FOLDER, VERDICTS, claims, of_table, paper_table, published
 from tests.refusals import refuses
@@ -85,7 +86,7 @@ def test_the_attacker_of_liu_fig_9_is_the_semi_informed_one() -> None:
 
 
 def test_the_challenges_own_scores_give_the_disclosure_that_002_prints() -> None:
-    found = read_metrics(ROOT / "egs/vpc2020/results/lists/metrics.csv")
+    found = read_figures(ROOT / "egs/vpc2020/results/lists/metrics.csv")
     ours = {(r.split, r.system, r.attacker, r.figure): r.value for r in found.itertuples()}
     for row in of_table("002", "2").itertuples():
         split = row.set.replace("_trials", "")
@@ -170,7 +171,7 @@ def interval_of(text: str) -> tuple[float, float, float]:
 def nist_eers() -> dict[str, list[tuple[str, float, float]]]:
     """(system, low, high) of the EERs of nist.sh, by family, for each evaluator and profile."""
     found: dict[str, list[tuple[str, float, float]]] = {}
-    new = read_metrics(LIBRI / "nist/metrics.csv")
+    new = read_figures(LIBRI / "nist/metrics.csv")
     for f in new[new["metric"] == "eer"].itertuples():
         found.setdefault(f.family, []).append((f.system, f.low, f.high))
     with (LIBRI / "tables/nist.csv").open(encoding="utf-8", newline="") as file:
@@ -216,7 +217,7 @@ def test_patterns_of_voices_hold_for_most_evaluators() -> None:
 
 def test_search_and_alignment_are_at_most_weakly_coupled() -> None:
     """Fieller, Hartley and Pearson (1957): arctanh(tau) has a variance of 0.437/(n - 4)."""
-    runs = [read_metrics(path) for path in sorted(LIBRI.glob("*/metrics.csv"))]
+    runs = [read_figures(path) for path in sorted(LIBRI.glob("*/metrics.csv"))]
     every = concat([r[(r["family"] == "leakage") & (r["figure"].isin(["auc_cmc", "p_cos"]))
                       & (r["evaluator"] == "resemblyzer/cosine_raw")] for r in runs])  # fmt: skip
     for split, wanted in (("libri_test_f", (-0.04, 0.46)), ("libri_test_m", (-0.25, 0.28))):

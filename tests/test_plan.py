@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from local.plan import needs
-from local.plan.evaluators import train_again, train_instead
+from local.plan.evaluators import check_trainings, find_evaluators, train_instead
 from local.plan.labels import Labels, write_labels
 from local.plan.needs import Recipe
 from local.plan.options import Asked, follow_protocol
@@ -232,11 +232,13 @@ def test_sets_that_attackers_cannot_learn_from_together(plan: Plan, corpus: Path
 @pytest.mark.usefixtures("corpus")
 def test_further_trainings_of_an_encoder() -> None:
     """tests/plans/encoders.tsv has their commands, which differ in the seed alone."""
-    words = train_again(["e/plda", "e/cosine", "resemblyzer/cosine"], 3)
-    assert " ".join(words) == (
+    found = find_evaluators(["e/plda", "e/cosine", "resemblyzer/cosine"], 3)
+    assert " ".join(one.title for one in found) == (
         "e/plda e_seed1/plda e_seed2/plda e/cosine e_seed1/cosine e_seed2/cosine resemblyzer/cosine"
     )
-    refuses("--trainings: the recipe trains none", train_again, ["resemblyzer/cosine"], 2)
+    assert " ".join(one.again for one in found) == " e/plda e/plda  e/cosine e/cosine "
+    check_trainings(["e/plda", "resemblyzer/cosine"], 2)
+    refuses("--trainings: the recipe trains none", check_trainings, ["resemblyzer/cosine"], 2)
 
 
 def test_defaults_go_without_packages_that_are_not_installed(plan, monkeypatch):
@@ -579,6 +581,11 @@ def test_a_run_with_fewer_options_lost_figures_from_the_report(plan: Plan) -> No
     found, notes = shown(seed="1")
     assert found == {SHOWN[0]}
     assert notes == ["not in the report: what earlier runs measured with another --seed"]
+    remember(systems="b2", trainings="2")
+    again = "--training e_seed1/plda e/plda"
+    assert again in commands(plan(**few))["exp/results"]
+    assert again not in commands(plan(**few, drop="trainings"))["exp/results"]
+    remember(systems="b2 b2r", asr="hub:m", genders="f m")
     refused("--drop: b3 is not remembered; there are: ", plan, **few, drop="b3")
     refused("--drop: b2 is in this run (--systems)", plan, **few, drop="b2")
     Path("conf/systems/b2r.yaml").unlink()

@@ -291,6 +291,7 @@ def check_emodb(small: Tree, done: Done) -> None:
     assert "left out: 6 utterances of boredom (--emotions)" in done.stderr
     emotion = {u: e for data in small.sets() for u, e in table(data.path / "utt2emotion").items()}
     assert len(emotion) == 24
+    assert {*table(small.data / "train/utt2lang").values()} == {"de"}
     assert (emotion["03-03a01Fa"], emotion["09-09a01Wb"]) == ("happiness", "anger")
     assert (emotion["08-08b10Na"], emotion["10-10b10Tc"]) == ("neutral", "sadness")
     (data,) = small.sets("emodb_test_trials_f")

@@ -359,6 +359,22 @@ def test_words_in_their_usual_time_are_told_and_doubtful_ones_keep_theirs(placed
     assert alone.seconds.keys() == {"read"} and not alone.words
 
 
+def test_unsure_speech_of_a_told_language_asked_whisper(
+    placed: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It took most of the time of synthetic speech. English is read, and no other language."""
+    asked = list[str]()
+    monkeypatch.setattr("steps.asr.engines.foreign", lambda utt, wave: asked.append(utt) or "de")
+    unsure = placed("Dogs walk slowly.", [0.4] * 3, time="map")
+    told = {
+        language: "read" in unsure.tell(voice(3.0, 120, 550), target(), np.copy, language).seconds
+        for language in ("en", "eng", "en-GB", "English", "de", "enm")
+    }
+    assert [*told.values()] == [True] * 4 + [False] * 2 and not asked
+    assert unsure.tell(voice(3.0, 120, 550), target(), np.copy).seconds == {"unread": 3.0}
+    assert len(asked) == 1
+
+
 def test_a_telephone_number_was_said_as_a_whole_number(
     placed: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

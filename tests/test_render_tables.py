@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from local.render_tables import main
-from local.report.frame import read_metrics, where
+from local.report.frame import read_figures, where
 from local.report.marks import Selection
 from local.report.select import strongest
 from local.report.tables import SPECS, tabulate
@@ -150,7 +150,7 @@ def test_shares_of_an_older_version_seemed_sure(page: Path) -> None:
     naming = row.format("verification lazy_informed", "named/recordings=all", 1, 1, 1)
     eer = row.format("verification lazy_informed", "eer", 0, 0, 0)
     (page.parent / "run/metrics.csv").write_text(metrics_csv(naming + eer))
-    found = read_metrics(page.parent / "run/metrics.csv").set_index("figure")
+    found = read_figures(page.parent / "run/metrics.csv").set_index("figure")
     assert found["value"].tolist() == [1, 0] and found["tag"].tolist() == ["", ""]
     assert found.loc["named_all_recordings", ["low", "high"]].isna().all()
     assert found.loc["eer", ["low", "high"]].tolist() == [0, 0]
@@ -171,7 +171,7 @@ def test_an_overview_has_the_words_of_the_speech_that_was_attacked(page: Path) -
     marks = re.findall(r"<!-- table: overview (.*?)(?: columns=\S+)? -->", page.read_text())
     for words in map(str.split, marks):
         block = Selection.read(words, page)
-        runs = [read_metrics(page.parent / w / "metrics.csv") for w in words if "=" not in w]
+        runs = [read_figures(page.parent / w / "metrics.csv") for w in words if "=" not in w]
         for made, eer in product(block.measured("wer"), strongest(block.shown()).values()):
             assert eer is not None
             at = {"system": eer.system, "split": eer.split}
@@ -298,7 +298,7 @@ def test_patterns_of_seo_are_held_where_intervals_meet_its_ranges(tmp_path: Path
     assert lines["| EER, cross-profile", "a/plda"].endswith("| 0 | 1 | 0 |")
     # Canonical correlation of too few segments is 1 by chance: it is left out.
     assert "CCA" not in text and "| copy | a/plda | P1 | 120 |" in text
-    own = where(read_metrics(tmp_path / "metrics.csv"), system="copy")
+    own = where(read_figures(tmp_path / "metrics.csv"), system="copy")
     told = tabulate(SPECS["leakage"], own.assign(attacker=""))
     (row,) = told.rows
     assert row[told.header.index("CCA top 10")] == "not defined"

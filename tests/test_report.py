@@ -29,20 +29,14 @@ from local.plan.labels import Labels, write_labels
 from local.report import pictures, tables
 from local.report.draw import inline, slug
 from local.report.findings import not_measured
-from local.report.frame import (
-    METRICS,
-    WHERE,
-    Results,
-    load_results,
-    number,
-    percent,
-    render,
-    with_numbers,
-)
+from local.report.frame import METRICS, WHERE, with_numbers
 from local.report.gather import origin
 from local.report.gather import tabulate as tabulate_figures
+from local.report.measures import number, percent
 from local.report.page import Headings, cell, without_constants
+from local.report.results import Results, load_results
 from local.report.tables import SPECS, TERMS, cards
+from local.report.wording import render
 from tests.browser import check_page, opened, unfold
 from tests.refusals import refuses
 from tests.report_rows import (

@@ -18,10 +18,10 @@ from local.make_report import main as make_report
 from local.metrics.verification import attack, prior_profile
 from local.report import draw, pictures
 from local.report import page as pages
-from local.report.frame import Results, load_results
 from local.report.gather import shorten
 from local.report.page import Players
 from local.report.pictures import draw_all, draw_utility
+from local.report.results import Results, load_results
 from local.report.select import lines, pooled
 from tests.browser import check_page, opened, unfold
 from tests.report_rows import (
@@ -232,7 +232,7 @@ def test_a_report_of_two_evaluators_could_not_be_pickled(tmp_path, monkeypatch, 
         assert results.rows
         return results
 
-    monkeypatch.setattr("local.report.frame.load_results", kept)
+    monkeypatch.setattr("local.report.results.load_results", kept)
     assert make_report([str(out), str(tmp_path / "report")]) == 0
     text = (tmp_path / "report/report.html").read_text()
     assert text.count("<figure id=") == 4

@@ -31,7 +31,9 @@ def test_what_is_no_speech_is_no_traceback(recogniser):
 def test_features_by_hand(recogniser):
     """3,000 frames within 2 of the loudest, whose band is that of a tone; silence is filled in."""
     network = recogniser._network
-    found = network._features(0.5 * np.sin(2 * np.pi * 1000 * np.arange(SAMPLE_RATE) / SAMPLE_RATE))
+    tone = 0.5 * np.sin(2 * np.pi * 1000 * np.arange(SAMPLE_RATE) / SAMPLE_RATE)
+    assert network._features(tone, 1).shape == (80, 200)
+    found = network._features(tone, 30)
     assert found.shape == (80, 3000) and found.max() - found.min() == pytest.approx(2)
     assert (found[:, 200:] == found.min()).all()
     centre = network._mel[found[:, 50].argmax()].argmax() * SAMPLE_RATE / 400

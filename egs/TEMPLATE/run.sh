@@ -16,9 +16,9 @@ corpus=        # folder of the corpus, where it needs one (egs/<corpus>/README.m
 download=false # fetch the corpus first, where its prepare.sh can
 protocol=      # a challenge whose attackers and evaluators are taken: conf/protocols/<protocol>.yaml (docs/protocols.md)
 ## What protects
-systems="b2 b2r"  # what protects: conf/systems/<system>.yaml
-external=         # speech that something else protected: "<name>=<folder>[,<folder of a second draw>][,train=<folder>] ..." (docs/your_own_system.md)
-external_command= # a program that protects: "<name>=<program> ... {in} ... {out} ... [{seed}]"
+systems="b2 b2r bn_map" # what protects: conf/systems/<system>.yaml
+external=               # speech that something else protected: "<name>=<folder>[,<folder of a second draw>][,train=<folder>] ..." (docs/your_own_system.md)
+external_command=       # a program that protects: "<name>=<program> ... {in} ... {out} ... [{seed}]"
 ## Who attacks
 attackers="ignorant aligned lazy_informed" # of: ignorant aligned lazy_informed semi_informed semi_informed_finetuned semi_informed_backend white_box white_box_finetuned white_box_backend (docs/attackers.md)
 controls=false                             # also attack what every attacker must see through, or cannot: copy, bn_perm, bn_leak_*, reading (docs/attackers.md)
@@ -37,7 +37,7 @@ asr_language=        # language of the speech, for Whisper: en, de, ...; empty: 
 emotion=             # who recognises emotions: functionals, hub:<model>; empty: not measured; needs utt2emotion (docs/utility.md)
 ## The report
 report_audio=true # the report holds short clips of the worst-protected speakers; false: nobody can be heard
-drop=             # figures of finished runs that the report shall no longer show: names of systems, attackers, evaluators, recognisers, genders, prosody, quality, or all
+drop=             # figures of finished runs that the report shall no longer show: names of systems, attackers, evaluators, recognisers, genders, prosody, quality, trainings, or all
 
 . local/options.sh
 . utils/parse_options.sh

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Berlin Database of Emotional Speech -> data/<train_set> and data/<evaluation>_{enrolls,trials_f,trials_m},
-# each with utt2emotion. Reads wav/<name>.{wav,flac}; a name is speaker (2 digits), sentence (a01 ... b10),
+# each with utt2emotion and utt2lang. Reads wav/<name>.{wav,flac}; a name is speaker (2 digits), sentence (a01 ... b10),
 # emotion (a letter of the German word) and version (a letter). The utterance id is <speaker>-<name>,
 # for example 03-03a01Fa.
 #   ./prepare.sh --corpus /data/emodb
@@ -12,7 +12,7 @@ train_set=train                            # name of the training and pool set: 
 speakers=3                                 # speakers of each gender to evaluate, drawn by the seed
 enrol_utts=5                               # enrolment utterances of each of them
 emotions="anger happiness neutral sadness" # of: anger boredom disgust fear happiness neutral sadness
-seed=0                                     # seed of the choice of speakers and enrolment utterances
+seed=0                                     # of the choice of speakers and enrolment utterances
 allow_loss=0                               # utterances that may be left out (unknown speaker or sentence, unreadable audio)
 download=false                             # not possible: see README.md
 nj=2                                       # audio files read at a time
@@ -52,7 +52,7 @@ END
 awk -v wanted=" $emotions " '
   BEGIN {
     OFS = "\t"
-    print "utt", "spk", "gender", "audio", "text", "emotion"
+    print "utt", "spk", "gender", "audio", "text", "emotion", "language"
     split("03 10 11 12 15", men, " ")
     for (i in men) gender[men[i]] = "m"
     split("08 09 13 14 16", women, " ")
@@ -78,7 +78,7 @@ awk -v wanted=" $emotions " '
     spk = substr(name, 1, 2)
     felt = emotion[substr(name, 6, 1)]
     if (felt != "" && index(wanted, " " felt " ") == 0) left_out[felt]++
-    else print spk "-" name, spk, gender[spk], $0, text[substr(name, 3, 3)], felt
+    else print spk "-" name, spk, gender[spk], $0, text[substr(name, 3, 3)], felt, "de"
   }
   END {
     for (felt in left_out)

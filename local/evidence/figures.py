@@ -23,9 +23,9 @@ from local.metrics.recordings import LENGTHS, recordings
 from local.metrics.utility import error_figures, quality_figures, recall_figures
 from local.metrics.verification import find_speakers, verification
 from local.protocols.studies import learn_rotation
-from local.report import frame, select
-from local.report.frame import Value, measure, percent
+from local.report import select, wording
 from local.report.gather import SECONDS, loudest, mp3
+from local.report.measures import Value, measure, percent
 from local.report.page import colour
 from local.report.select import LEVEL, NAMED, Evidence, Level, Verdict, fold, judge
 from steps.anonymisers.registry import Anonymiser
@@ -583,7 +583,7 @@ def as_page(
 ) -> str:  # fmt: skip
     """One HTML file that asks the network for nothing."""
     doubled = {name: group[0] for group in found.doubles for name in group}
-    return frame.render(
+    return wording.render(
         "local/evidence/evidence.html.jinja",
         hits=hits, said=said, found=found, about=about, left_out=held.left_out, n=len(pairs),
         select=select, clips=[*clips(found, pairs)], colour=colour, LOW=LOW, MOST=MOST, TEXT=TEXT,
@@ -612,7 +612,7 @@ def decide(found: Found, held: Identity) -> dict[str, str]:
     to do before anything is published."""
     leak = found.verdict.level < Level.UNJUDGED
     quiet = [
-        f"{frame.attacker(attack.attacker)} ({attack.encoder})" for attack in found.protected
+        f"{wording.attacker(attack.attacker)} ({attack.encoder})" for attack in found.protected
         if (own := attack.evidence).judges and own.p_named >= LEVEL and fold(own.eer).high >= 0.5
     ]  # fmt: skip
     originals = len(held.are("original"))

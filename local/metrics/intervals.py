@@ -32,6 +32,7 @@ COLUMNS = ("recordings", "enrolled", "candidates", "attribute", "group", "galler
 _UNSAID = {"recordings": ("1", "any")}  # by names
 _PREFIXES = {"value": "", "p": "p_value"}
 Figures = dict[str, float]  # NaN: undefined
+Report = dict[str, object]  # what a program writes as JSON: figures, counts, intervals
 
 logger = logging.getLogger(__name__)
 
@@ -107,13 +108,14 @@ def resample(
     return multiplicities(n_speakers, n_bootstrap, seed), draw
 
 
-def pair_weights(drawn: Float64) -> Float64:
-    """Weight of comparisons between speakers, (..., n_speakers, n_speakers), when each is drawn
-    `drawn[..., s]` times: w_a·w_b, and on the diagonal w_s."""
-    weight = drawn[..., :, None] * drawn[..., None, :]
-    speakers = np.arange(drawn.shape[-1])
-    weight[..., speakers, speakers] = drawn
-    return weight
+def pair_weights(drawn: Float64, cell: Int64) -> Float64:
+    """Weight of comparisons between speakers, (..., n), when each is drawn `drawn[..., s]` times:
+    w_a·w_b, and within a speaker w_s. cell: (n,) a·n_speakers + b of each."""
+    n = drawn.shape[-1]
+    few = n**2 < len(cell)  # speakers: a table of all costs less; of many, more than a list of some
+    one, other = np.divmod(np.arange(n**2) if few else cell, n)
+    weight = drawn[..., one] * np.where(one == other, 1.0, drawn[..., other])
+    return weight.take(cell, axis=-1) if few else weight
 
 
 def bootstrap(
@@ -152,9 +154,7 @@ def interval_report(resampled: Iterable[Figures | None], n_speakers: int) -> dic
     }
 
 
-def rate_intervals(
-    rates: Mapping[str, Float64], n_bootstrap: int = 0, seed: int = 0
-) -> dict[str, object]:
+def rate_intervals(rates: Mapping[str, Float64], n_bootstrap: int = 0, seed: int = 0) -> Report:
     """`interval_report` of the mean over people of each rate, (n_people,), NaN where somebody has
     none. Where all have the same rate no resample differs, and a width of 0 would be false: None.
     """
@@ -171,7 +171,7 @@ def rate_intervals(
     return report | ({"intervals": found} if n_bootstrap else {})
 
 
-def sampled(samples: Mapping[str, Float64], n_people: int) -> dict[str, object]:
+def sampled(samples: Mapping[str, Float64], n_people: int) -> Report:
     """Values and `interval_report` of figures, each as it is and then in each resample, (1 + n,).
     A resample in which all are undefined counts as one of nothing."""
     table = np.array([*samples.values()])
@@ -183,7 +183,7 @@ def sampled(samples: Mapping[str, Float64], n_people: int) -> dict[str, object]:
     return values | interval_report(resampled, n_people)
 
 
-def both(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, object]:
+def both(first: Mapping[str, Any], second: Mapping[str, Any]) -> Report:
     """Join two reports with intervals; where both have a figure, the first one's counts."""
     ranges = [report["intervals"] for report in (second, first) if "intervals" in report]
     more = {name: value for name, value in second.items() if name not in first}

@@ -9,7 +9,7 @@ D_ECE, l_w) are monotone in it, so both ends are computed and the exact figure i
 import numpy as np
 
 from local.metrics import detection
-from local.metrics.intervals import Figures, bootstrap, pair_weights
+from local.metrics.intervals import Figures, Report, bootstrap, pair_weights
 from steps.populations.pairs import NONTARGET, TARGET, Total
 from utils.arrays import Float64
 
@@ -62,7 +62,7 @@ def _eer_bounds(t: Float64, n: Float64) -> tuple[float, float]:
     return float(max(miss[k - 1], fa[k])), float(min(miss[k], fa[k - 1]))
 
 
-def report(total: Total, *, n_bootstrap: int = 0, seed: int = 0) -> dict[str, object]:
+def report(total: Total, *, n_bootstrap: int = 0, seed: int = 0) -> Report:
     """All figures of all pairs of a plan, and their bounds (docs/populations.md).
 
     Values are those of `local.metrics.verification`, with `bounds` beside them: [low, high] of the
@@ -75,7 +75,7 @@ def report(total: Total, *, n_bootstrap: int = 0, seed: int = 0) -> dict[str, ob
         raise ValueError("targets and nontargets are needed")
     limits = bounds(by_bin[TARGET], by_bin[NONTARGET])
     outside = counts.places[:, [0, -1]].sum(axis=0)
-    made: dict[str, object] = {
+    made: Report = {
         **plan.info,
         **found,
         "tag": detection.tag(found["l_w"]),
@@ -93,14 +93,14 @@ def report(total: Total, *, n_bootstrap: int = 0, seed: int = 0) -> dict[str, ob
     return made
 
 
-def _intervals(total: Total, n_bootstrap: int, seed: int) -> dict[str, object]:
+def _intervals(total: Total, n_bootstrap: int, seed: int) -> Report:
     """Bootstrap over groups of speakers, from the coarse histograms of pairs of groups."""
     n_groups, coarse = total.plan.n_groups, total.coarse.astype(np.float64)
     groups = np.array([planned.groups for planned in total.plan.cells])
     cell, own = groups[:, 0] * n_groups + groups[:, 1], groups[:, 0] == groups[:, 1]
 
     def evaluate(drawn: Float64) -> Figures | None:
-        weight = pair_weights(drawn).ravel()[cell]
+        weight = pair_weights(drawn, cell)
         return figures(weight[own] @ coarse[own, TARGET], weight @ coarse[:, NONTARGET])
 
     return bootstrap(evaluate, n_groups, n_bootstrap, seed)

@@ -8,13 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from local.metrics.intervals import (
-    Figures,
-    bootstrap,
-    but,
-    key,
-    number_names,
-)
+from local.metrics.intervals import Figures, Report, bootstrap, but, key, number_names
 from utils.arrays import Float64, Int64
 from utils.cli import UserError
 from utils.datadir import describe_difference
@@ -114,7 +108,7 @@ N_PERMUTATIONS = 5
 N_FOLDS = 5  # of the speakers, for held-out figures
 
 
-def alignment(x: Float64, y: Float64, speaker: Int64 | None = None) -> dict[str, object]:
+def alignment(x: Float64, y: Float64, speaker: Int64 | None = None) -> Report:
     """Figures cca_top10, p_cos, p_mse, what held-out people have of the first two, and the chance
     levels of all, for n paired rows.
 
@@ -123,7 +117,7 @@ def alignment(x: Float64, y: Float64, speaker: Int64 | None = None) -> dict[str,
     """
     names = ("cca_top10", "cca_top10_held_out", "p_cos", "p_mse", "p_cos_held_out")
     undefined = dict.fromkeys((*names, *(key(name, kind="chance") for name in names)), math.nan)
-    report: dict[str, object] = {"n_paired": len(x), **undefined}
+    report: Report = {"n_paired": len(x), **undefined}
     if len(x) == 0:
         logger.warning("cca_top10, p_cos and p_mse are undefined: no utterance is in both sets")
         return report
@@ -449,12 +443,12 @@ def _cmc_figures(cmc: Float64, found: Search) -> Figures:
 
 def leakage(
     original: Embeddings, protected: Embeddings, *, n_bootstrap: int = 0, seed: int = 0
-) -> dict[str, object]:
+) -> Report:
     """All figures of two sets of x-vectors (keys of the JSON: docs/metrics).
 
     Every protected speaker must have original segments (see `check_same_space`).
     """
-    report: dict[str, object] = {
+    report: Report = {
         "n_queries": len(protected.ids),
         "n_gallery": len(original.ids),
         "n_speakers": len(np.unique(protected.speaker)),

@@ -19,6 +19,7 @@ from legal_eval.metrics.singling_out import ConversationScores, score_conversati
 from legal_eval.scoring import cosine_similarity_matrix
 
 from local.metrics import intervals
+from local.metrics.intervals import Report
 from local.metrics.leakage import directed
 from utils.arrays import Float64, Int64
 from utils.cli import UserError
@@ -113,7 +114,7 @@ class Figure:
     chance: float | None
     n_calibration: int | None = None
 
-    def report(self, name: intervals.Key) -> dict[str, object]:
+    def report(self, name: intervals.Key) -> Report:
         """Mean rate under `name`, and chance, counts and rates by speaker under names like it."""
         rates = list(self.by_speaker.values())
         name = intervals.but(name, n_speakers=len(rates))
@@ -135,7 +136,7 @@ def legal_metrics(
     n_folds: int = 50,
     n_bootstrap: int = 0,
     seed: int = 0,
-) -> dict[str, object]:
+) -> Report:
     """Both figures for each conversation length L in `lengths`; keys are in docs/metrics/legal.md.
 
     The N speakers with utterances on both sides are the candidates; others are left out with a
@@ -155,7 +156,7 @@ def legal_metrics(
     for length in (n for n in MORE_LENGTHS if n <= most and n not in lengths):
         attack = LegalAttack(enrol, trial, length, seed)
         figures[intervals.key(LINKABILITY, recordings=length)] = attack.linkability()
-    report: dict[str, object] = {
+    report: Report = {
         "n_speakers": len(speakers),
         "n_segments": len(trial.vectors),
         "n_enrol_segments": len(enrol.vectors),

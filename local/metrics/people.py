@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import hypergeom
 
 from local.metrics import intervals
-from local.metrics.intervals import but, key
+from local.metrics.intervals import Report, but, key
 from local.metrics.legal import FEWEST_SPEAKERS, LINKABILITY, AttackSide, count_rivals
 from local.metrics.recordings import LENGTHS, Heard, Length, group, hear, over_runs, shuffle
 from local.metrics.verification import Speakers
@@ -87,7 +87,7 @@ def inference(
     *,
     n_bootstrap: int = 0,
     seed: int = 0,
-) -> dict[str, object]:
+) -> Report:
     """Balanced accuracy of inferring each attribute, and the risk that is left (keys of the JSON:
     docs/metrics/inference.md).
 
@@ -98,7 +98,7 @@ def inference(
     names = list(trial.spk2utt)
     x, who = _vectors(train)
     y, person = _vectors(trial)
-    report: dict[str, object] = {"n_speakers": len(names), "n_segments": len(y)}
+    report: Report = {"n_speakers": len(names), "n_segments": len(y)}
     right: dict[str, tuple[Int64, Float64]] = {}  # by name: value of each person, share right
     for attribute in [name for name in known if name in sought]:
         kept = _values(attribute, known[attribute], sought[attribute], train, trial)
@@ -209,7 +209,7 @@ def centre(side: AttackSide) -> AttackSide:
 def crowd(
     sides: Sequence[tuple[StrPath, AttackSide]], trial: AttackSide, *,
     n_bootstrap: int = 0, seed: int = 0,
-) -> dict[str, object]:  # fmt: skip
+) -> Report:  # fmt: skip
     """Legal linkability and naming among N candidates by groups of L recordings (keys of the JSON:
     docs/metrics/named.md).
 
@@ -269,7 +269,7 @@ def groups(
     *,
     n_bootstrap: int = 0,
     seed: int = 0,
-) -> dict[str, object]:
+) -> Report:
     """The lowest EER and the highest share named of all attackers by group of people, and by each
     attribute how far the worst group lies behind the best (keys of the JSON:
     docs/metrics/groups.md).
@@ -282,7 +282,7 @@ def groups(
     every = [[hear(trials, run, speakers) for run in runs] for runs in scores]
     first, names = every[0][0], speakers.names
     sought = np.isin(np.arange(len(names)), first.person[first.sought])
-    report: dict[str, object] = {
+    report: Report = {
         **intervals.count_labels(trials.target),
         "n_speakers": int(sought.sum()),
         "n_segments": int(first.sought.sum()),

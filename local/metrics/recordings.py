@@ -8,11 +8,12 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 from scipy.special import betaln
 
 from local.metrics import detection, intervals
 from local.metrics.detection import Ranking
-from local.metrics.intervals import but, key
+from local.metrics.intervals import Report, but, key
 from local.metrics.verification import Speakers, normalise
 from utils.arrays import Bool, Float64, Int64
 from utils.seeds import make_rng
@@ -172,7 +173,7 @@ class Length:
         return found
 
     def _parts(self, drawn: Float64) -> list[Float64]:
-        return _parts(drawn, max(len(self.cell), drawn.shape[1] ** 2))
+        return _parts(drawn, len(self.cell))
 
     def _figures(self, drawn: Float64) -> Float64:
         eers, weight = self._eers(drawn)
@@ -202,9 +203,9 @@ class Length:
 
     def _eers(self, drawn: Float64) -> tuple[list[Float64], Float64]:
         """EERs by raw and by normalised scores, (n,) each, and weights of the latter."""
-        pairs, eers = intervals.pair_weights(drawn).reshape(len(drawn), -1), []
+        eers = []
         for ranking in (self.raw, self.normal):
-            weight = pairs.take(self.cell[ranking.order], axis=1)
+            weight = intervals.pair_weights(drawn, self.cell[ranking.order])
             t, n = ranking.counts(weight)
             eers.append(detection.eers(np.cumsum(t, axis=1), np.cumsum(t + n, axis=1)))
         return eers, weight
@@ -272,7 +273,7 @@ def recordings(
     draws: Sequence[Float64] = (),
     enrolled: Mapping[int, Float64] = MappingProxyType({}),
     **resamples: int,
-) -> dict[str, object]:
+) -> Report:
     """All figures of a trial list by number of recordings, and whether they may be chance (keys of
     the JSON: docs/metrics/recordings.md).
 
@@ -295,7 +296,7 @@ def recordings(
         n = len(every[0].person)
         logger.warning(f"{alien} of {n} recordings are of nobody enrolled, and not named")
     samples: dict[str, Float64] = {}  # of each figure, as it is and in each resample
-    report: dict[str, object] = {}
+    report: Report = {}
     for name, own in runs[0].items():
         tried, found = own.groups.sought, [run[name] for run in runs]
         n = len(np.unique(own.groups.person[tried]))
@@ -426,8 +427,8 @@ def _alike(heard: Heard, people: Int64, models: Bool) -> Int64:
     numbers: dict[tuple[bytes, int], int] = {}
     group = np.full(len(models), -1)
     for person in people.tolist():
-        rows = np.unique(known[heard.person == person], axis=0)
-        own = rows.tobytes(), -1 if len(rows) == 1 else person
+        rows = known[heard.person == person]
+        own = rows[0].tobytes(), -1 if (rows == rows[0]).all() else person
         group[person] = numbers.setdefault(own, len(numbers))
     return group
 
@@ -454,9 +455,11 @@ def _eers(heard: Heard, models: Bool, swaps: Int64) -> Float64:
     row, model = np.nonzero(known)
     order = np.argsort(heard.score[known], kind="stable")
     score, cell = heard.score[known][order], (heard.person[row] * models.shape[1] + model)[order]
+    once, cell = np.unique(cell, return_inverse=True)
+    person, model = np.divmod(once, models.shape[1])
     ends, found = np.flatnonzero(np.append(score[1:] > score[:-1], True)), []
-    for some in _parts(swaps, max(len(order), models.size)):
-        target = models[some].reshape(len(some), -1).take(cell, axis=1)
+    for some in _parts(swaps, len(order)):
+        target = models[some[:, person], model].take(cell, axis=1)
         upto: Any = np.cumsum(target, axis=1, dtype=np.int32)
         found.append(detection.eers(upto, np.arange(1.0, len(score) + 1), ends))
     eer = np.concatenate(found)
@@ -471,8 +474,8 @@ def _named(heard: Heard, models: Bool, swaps: Int64, group: Int64) -> Float64:
     hits = np.zeros((len(models), len(models)))  # by person, and by whose models they are
     right = sought & (best >= 0)
     np.add.at(hits, heard.person[right], models[:, best[right]].T)
-    absent = ~np.isfinite(heard.score[sought]) @ models.T
-    np.add.at(hits, heard.person[sought], np.where(absent, math.nan, 0.0))
+    absent = csr_array(models) @ ~np.isfinite(heard.score[sought]).T
+    np.add.at(hits, heard.person[sought], np.where(absent.T, math.nan, 0.0))
     hits[people] /= count[:, None]
     share = hits[people[None, :], swaps[:, people]].mean(axis=1)
     alike = group[people, None] == group
@@ -490,7 +493,7 @@ def strongest(
     *,
     n_bootstrap: int = 0,
     seed: int = 0,
-) -> dict[str, object]:
+) -> Report:
     """Lowest folded EER of several attackers on one list, by number of recordings of a person.
 
     scores: (n_trials,) of each run of each attacker, over whose runs EERs are averaged.
@@ -499,7 +502,7 @@ def strongest(
     EER may be chance, corrected for all attackers and lengths (`_p_values`). `samples`: the EERs
     from one and from all recordings, as they are and then in each resample, for `differences`.
     """
-    report: dict[str, object] = {**intervals.count_labels(trials.target), "n_attacks": len(scores)}
+    report: Report = {**intervals.count_labels(trials.target), "n_attacks": len(scores)}
     every = [[hear(trials, run, speakers) for run in runs] for runs in scores]
     first, n_people = every[0][0], len(speakers.names)
     order, (models, swaps, _) = shuffle(first, speakers.names, seed), _swap(first, seed)
@@ -532,7 +535,7 @@ def strongest(
     return report | intervals.sampled(samples, n_people)
 
 
-def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, object]:
+def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> Report:
     """How far the lowest EER of one system lies above another's on the same list, by number of
     recordings, with intervals: people are resampled alike in both. first, second: of `strongest`;
     nothing where they are of other people or resamples."""

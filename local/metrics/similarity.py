@@ -11,6 +11,7 @@ from local.metrics import detection
 from local.metrics.detection import Ranking
 from local.metrics.intervals import (
     Figures,
+    Report,
     bootstrap,
     count_labels,
     number_names,
@@ -187,7 +188,7 @@ def assess(setting: Setting, drawn: Float64 | None = None) -> Assessment | None:
     drawn: (S,) how often a resample holds each speaker; None if it leaves no target or no nontarget
     pair. Cells of speakers that are not drawn hold values without meaning.
     """
-    weight = None if drawn is None else pair_weights(drawn).ravel()[setting.cell]
+    weight = None if drawn is None else pair_weights(drawn, setting.cell)
     t, n = setting.ranking.counts(weight)
     if not (t.any() and n.any()):
         return None
@@ -279,9 +280,7 @@ def zoo(setting: Setting, llr: Float64) -> Float64:
     return np.stack([own, impostor / (count.sum(axis=1) - np.diag(count))], axis=1)
 
 
-def similarity(
-    sets: Mapping[str, SegmentPairs], names: list[str], **resamples: int
-) -> dict[str, object]:
+def similarity(sets: Mapping[str, SegmentPairs], names: list[str], **resamples: int) -> Report:
     """All figures of the three settings (keys of the JSON: docs/metrics).
 
     sets: scored pairs for each of `SETTINGS`, checked; names: speakers in C order. resamples:
@@ -300,7 +299,7 @@ def similarity(
     found = assess_all(None)
     if found is None:
         raise ValueError("similarity needs target and nontarget pairs in each setting")
-    report: dict[str, object] = {
+    report: Report = {
         "n_speakers": len(names),
         "n_segments": sets["oo"].n_segments[0],
         "n_segments_protected": sets["pp"].n_segments[0],
@@ -316,7 +315,7 @@ def similarity(
     return report | bootstrap(evaluate, len(names), **resamples)
 
 
-def _by_speaker(found: Mapping[str, Assessment], names: list[str]) -> dict[str, object]:
+def _by_speaker(found: Mapping[str, Assessment], names: list[str]) -> Report:
     """DeID of each speaker's row of OP and G_VD of their row of PP: an average may hide a badly
     protected person."""
     rows = {s: np.abs(dominance_of_rows(found[s].sim)).tolist() for s in SETTINGS}
@@ -363,7 +362,7 @@ def gains(
     scored: Mapping[str, tuple[Trials, Float64]],
     speakers: Mapping[str, Speakers] | None = None,
     **resamples: int,
-) -> dict[str, object]:
+) -> Report:
     """All figures of the three lists (keys of the JSON: docs/metrics).
 
     scored: for each of `SETTINGS` trials with targets and nontargets, and scores, (n_trials,) in
@@ -376,7 +375,7 @@ def gains(
     found = gain_figures(rankings, {})
     if found is None:
         raise ValueError("gains needs target and nontarget trials in each list")
-    report: dict[str, object] = {}
+    report: Report = {}
     for s, (trials, _) in scored.items():
         report |= count_labels(trials.target, f"_{s}")
     report["n_segments"] = len(Ids.of(scored["oo"][0].trial).names)
@@ -392,8 +391,7 @@ def gains(
     ranked = {s: cell[rankings[s].order] for s, cell in cells.items()}
 
     def evaluate(drawn: Float64) -> Figures | None:
-        weight = pair_weights(drawn).ravel()
-        return gain_figures(rankings, {s: weight[cell] for s, cell in ranked.items()})
+        return gain_figures(rankings, {s: pair_weights(drawn, of) for s, of in ranked.items()})
 
     report["n_speakers"] = len(names)
     return report | bootstrap(evaluate, len(names), **resamples)

@@ -10,13 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from local.metrics.intervals import (
-    Figures,
-    bootstrap,
-    key,
-    logger,
-    warn_undefined,
-)
+from local.metrics.intervals import Figures, Report, bootstrap, key, logger, warn_undefined
 from steps.asr.language import NORMALISERS, describe_normaliser
 from utils.arrays import Float64
 from utils.cli import UserError
@@ -64,7 +58,7 @@ def error_figures(
     utt2spk: Table,
     normaliser: str = "english",
     **resamples: int,
-) -> dict[str, object]:
+) -> Report:
     """Figures `wer`, its parts `wer_{substitutions,insertions,deletions}`, `cer`, `normalisation`,
     counts, and intervals.
 
@@ -81,7 +75,7 @@ def error_figures(
         for utt in utts:
             counts[number] += _count(words_of(reference[utt]), words_of(hypothesis[utt]))
     total = dict(zip(_COUNTS, (int(n) for n in counts.sum(axis=0)), strict=True))
-    report: dict[str, object] = {
+    report: Report = {
         **_error_rates(counts.sum(axis=0)),
         "normalisation": describe_normaliser(normaliser),
         "n_speakers": len(spk2utt),
@@ -142,7 +136,7 @@ def recall_figures(
     utt2spk: Table,
     folds: Table | None = None,
     **resamples: int,
-) -> dict[str, object]:
+) -> Report:
     """Figures `uar`, `recall_<emotion>`, `chance_uar`, `confusion`, and intervals.
 
     reference, recognised, utt2spk, folds: by utterance; all of `reference` are in the others. With
@@ -229,9 +223,7 @@ def read_prosody(path: StrPath) -> dict[str, Float64]:
     return found
 
 
-def prosody_figures(
-    table: Mapping[str, Float64], utt2spk: Table, **resamples: int
-) -> dict[str, object]:
+def prosody_figures(table: Mapping[str, Float64], utt2spk: Table, **resamples: int) -> Report:
     """Means over utterances, by speaker and overall, and `intervals` by bootstrap over speakers;
     for `f0_correlation_vpc22` also the standard deviation over utterances, as VoicePrivacy 2022.
 
@@ -302,7 +294,7 @@ def _score(text: str) -> float:
 
 def quality_figures(
     scores: Scores, utt2spk: Table, original: Scores | None = None, **resamples: int
-) -> dict[str, object]:
+) -> Report:
     """`mos`, and with scores of the original speech `mos_original` and `mos_drop`; intervals.
 
     Each is a mean over speakers of the means of their utterances; intervals are by bootstrap over
@@ -325,7 +317,7 @@ def quality_figures(
         weights = drawn[:, None] * ~np.isnan(means)
         return _ratios(columns, np.nansum(drawn[:, None] * means, axis=0), weights.sum(axis=0))
 
-    report: dict[str, object] = {
+    report: Report = {
         **warn_undefined(evaluate(np.ones(len(means))), NOBODY),
         "n_speakers": len(means),
         "n_segments": len(scores),

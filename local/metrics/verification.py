@@ -10,6 +10,7 @@ import numpy as np
 
 from local.metrics import detection, intervals
 from local.metrics.detection import Ranking, folded
+from local.metrics.intervals import Report
 from utils.arrays import Bool, Float64, Int64
 from utils.cli import UserError
 from utils.datadir import load_data_dir
@@ -203,7 +204,7 @@ def verification(
     draws: Sequence[Float64] = (),
     challenges: bool = False,
     **resamples: int,
-) -> dict[str, object]:
+) -> Report:
     """All figures of a trial list with targets and nontargets (keys of the JSON: docs/metrics).
 
     score: (n_trials,) in the order of `trials`. Figures by speaker and intervals need `speakers`.
@@ -223,7 +224,7 @@ def verification(
     counts = intervals.count_labels(trials.target) | ({"n_draws": len(runs)} if draws else {})
     for name, value in figures.items():
         intervals.warn_undefined({name: value}, _why_undefined(name, counts))
-    report: dict[str, object] = {
+    report: Report = {
         **counts,
         "n_segments": len(np.unique(Ids.of(trials.trial).codes)),
         **{
@@ -244,8 +245,8 @@ def verification(
         return report
     weights, draw = intervals.resample(len(speakers.names), len(runs), **resamples)
     report |= (sure := intervals.interval_report(
-        (runs[of][1](intervals.pair_weights(own).ravel())
-         for own, of in zip(weights, draw.tolist(), strict=True)), len(speakers.names),
+        (runs[of][1](own) for own, of in zip(weights, draw.tolist(), strict=True)),
+        len(speakers.names),
     ))  # fmt: skip
     if "eer_rise" in figures:
         low, high = sure["intervals"].get("eer_rise") or (math.nan, math.nan)
@@ -255,13 +256,13 @@ def verification(
 
 def _of_people(
     runs: Sequence[ScoredTrials], trials: Trials, speakers: Speakers, n_bins: int | None
-) -> dict[str, object]:
+) -> Report:
     """Figures by speaker, of the first run, with their number."""
     names, first = speakers.names, runs[0]
     linked = first.of_speakers(speakers.trial, names)
     if linked is None:
         logger.warning("linkability_per_speaker is null: linkability is undefined")
-    report: dict[str, object] = {"linkability_per_speaker": linked}
+    report: Report = {"linkability_per_speaker": linked}
     if n_bins:  # all trials, and by enrolled speaker (Champion et al. 2021)
         own = detection.by_enrolment(first.ranking, speakers.enrol, len(names), n_bins)
         name = intervals.key("linkability_bins", group=n_bins)
@@ -283,7 +284,7 @@ def eer_with_interval(
     ranked = speakers.cell[ranking.order]
 
     def evaluate(drawn: Float64) -> intervals.Figures | None:
-        t, n = ranking.counts(intervals.pair_weights(drawn).ravel()[ranked])
+        t, n = ranking.counts(intervals.pair_weights(drawn, ranked))
         return {"eer": detection.eer(t, n)} if t.any() and n.any() else None
 
     report = intervals.bootstrap(evaluate, len(speakers.names), n_bootstrap)
@@ -297,9 +298,9 @@ def _run(
     trials: Trials, score: Float64, beside: Mapping[str, Float64],
     omegas: Mapping[str, float] | None, cell: Int64 | None,
 ) -> tuple[ScoredTrials, Evaluate]:  # fmt: skip
-    """Scores (n_trials,) of one run of a system, and a function of a resample's weights by cell:
-    figures of `ScoredTrials.figures`, the EER by scores normalised over candidates, and by name how
-    far the folded EER lies above that of the scores beside."""
+    """Scores (n_trials,) of one run of a system, and a function of how often a resample holds each
+    speaker: figures of `ScoredTrials.figures`, the EER by scores normalised over candidates, and by
+    name how far the folded EER lies above that of the scores beside."""
     further = {NORMALISED: normalise_over_candidates(trials, score), **beside}
     scored = prepare(score, trials.target, omegas, cell)
     rankings = {
@@ -310,12 +311,13 @@ def _run(
     every = {"": scored.ranking, **rankings}
     cells = {name: None if cell is None else cell[of.order] for name, of in every.items()}
 
-    def figures(weight: Float64 | None) -> intervals.Figures | None:
-        drawn = {name: None if weight is None else weight[at] for name, at in cells.items()}
-        found = scored.figures(drawn[""])
+    def figures(drawn: Float64 | None) -> intervals.Figures | None:
+        weight = {name: None if drawn is None else intervals.pair_weights(drawn, at)
+                  for name, at in cells.items() if at is not None}  # fmt: skip
+        found = scored.figures(weight.get(""))
         if found is None:
             return None
-        eers = {name: detection.eer(*of.counts(drawn[name])) for name, of in rankings.items()}
+        eers = {name: detection.eer(*of.counts(weight.get(name))) for name, of in rankings.items()}
         rises = {name: folded(found["eer"]) - folded(eers[name]) for name in beside}
         return found | {NORMALISED: eers.get(NORMALISED, math.nan)} | rises
 
@@ -564,7 +566,7 @@ def prior_profile() -> dict[str, Curve]:
     return {"log_odds": LOG_ODDS.tolist(), "prior": _profile(zero, one, one)}
 
 
-def attack(target: Bool, score: Float64) -> dict[str, object]:
+def attack(target: Bool, score: Float64) -> Report:
     """Oracle-calibrated ECE profile of a trial list, that of its scores as LLR (Noé et al. 2022,
     Fig. 7), and its score histogram.
 

@@ -6,6 +6,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from local.metrics.registry import families
 from local.plan.evaluators import FUSED, LEARNT, Evaluator, NamedEncoder, as_trained
 from local.plan.labels import EVERYBODY, ORIGINAL, PROSODY, Family, Labels, label_of
 from local.plan.needs import Recipe, as_protected, find_recogniser, say_recogniser
@@ -354,6 +355,8 @@ class Attacks:
                for word in ("--enrolled", n, f"{scores}_enrolled_{n}")]  # fmt: skip
         lists = ["--recordings", *before, *few, *draws, trials, scores]
         recipe.figures("metrics", one.labels(Family.VERIFICATION), lists=lists)
+        for family in families("scores"):
+            recipe.figures("metrics", one.labels(family), lists=lists[-2:])
         if one.how == ALIGNED or not one.hears.encoder.kind.compared or one.fused:
             return  # legal criteria need x-vectors of each utterance, which are missing here
         xvectors = one.hears.encoder.xvectors
@@ -384,8 +387,9 @@ class Attacks:
         if encoder.kind.compared:
             names = [as_protected(recipe.trial_set(gender), of) for of in ("", system)]
             sides = [f"{encoder.xvectors}/{name}/xvector.scp" for name in names]
-            leaks = of._replace(family=Family.LEAKAGE, condition="OP")
-            recipe.figures_of_encoder("metrics", leaks, lists=sides)
+            for family in families("vectors"):
+                own = of._replace(family=family, condition="OP")
+                recipe.figures_of_encoder("metrics", own, lists=sides)
         if not encoder.kind.counts and recipe.is_random(system):
             self._calibrate(evaluator, gender, system)
 

@@ -1,6 +1,5 @@
 """Evaluators: encoders and back ends, and the folders of their results."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -46,9 +45,9 @@ class NamedEncoder:
     """Encoder. word: as --evaluators spells it. title: the word in tables, of a path only the last
     part. name: in its folders. model: name for the steps. xvectors: their folder. conf: settings by
     which the recipe trains it; empty: it comes trained. given: the folder of x-vectors that another
-    toolkit made. training: number of the repeated training (<encoder>_seed<N>), which differs in
-    its seed; 0: the first. head_of: the encoder whose x-vectors a head turns into others. kind: in
-    ENCODERS of steps/speaker/kinds.py."""
+    toolkit made. training: number of the repeated training, which differs in its seed; 0: the
+    first. again: the encoder that it is a further training of; empty: none. head_of: the encoder
+    whose x-vectors a head turns into others. kind: in ENCODERS of steps/speaker/kinds.py."""
 
     word: str
     title: str
@@ -56,6 +55,7 @@ class NamedEncoder:
     conf: str = ""
     given: str = ""
     training: int = 0
+    again: str = ""
     head_of: "NamedEncoder | None" = None
     kind: EncoderKind = TRAINED
 
@@ -76,35 +76,20 @@ class NamedEncoder:
         return own if Path(own).is_dir() else ""
 
 
-TRAINING = re.compile(r"_seed(\d+)(?=[_/+]|$)")  # sets trainings of one encoder apart
+def _settings_of(word: str) -> str:
+    """Settings of an encoder that the recipe trains; none of one that comes trained."""
+    conf = f"conf/encoders/{word}.yaml"
+    return conf if Path(conf).is_file() else ""
 
 
-def _settings_of(word: str) -> tuple[str, int]:
-    """Settings of an encoder that the recipe trains, and the number of the training in its word; no
-    settings for an encoder that comes trained."""
-    conf = "conf/encoders/{}.yaml"
-    if Path(conf.format(word)).is_file():
-        return conf.format(word), 0
-    again, of = TRAINING.search(word), conf.format(TRAINING.sub("", word))
-    return (of, int(again[1])) if again and Path(of).is_file() else ("", 0)
-
-
-def train_again(words: Sequence[str], trainings: int) -> list[str]:
-    """Evaluators of --evaluators, each followed by the further trainings of an encoder that the
-    recipe trains: <encoder>_seed<N>/<back end>, N from 1 to trainings - 1. UserError where it
-    trains none."""
-    found: list[str] = []
-    for word in words:
-        encoder, _, backend = word.rpartition("/")
-        found.append(word)
-        if _settings_of(encoder) == (f"conf/encoders/{encoder}.yaml", 0):
-            found += [f"{encoder}_seed{n}/{backend}" for n in range(1, trainings)]
-    if trainings > 1 and len(found) == len(words):
+def check_trainings(words: Sequence[str], trainings: int) -> None:
+    """Raise a UserError if there are several trainings, and the recipe trains none of these
+    evaluators."""
+    if trainings > 1 and not any(_settings_of(word.rpartition("/")[0]) for word in words):
         raise UserError(
             "--trainings: the recipe trains none of --evaluators; name an encoder of "
             "conf/encoders, such as ecapa_mini"
         )
-    return list(dict.fromkeys(found))
 
 
 def train_instead(words: Sequence[str]) -> list[str]:
@@ -117,9 +102,12 @@ def train_instead(words: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def find_encoder(word: str) -> NamedEncoder:
-    """Encoder of a word; UserError for an unknown one."""
-    (settings, training), ours = _settings_of(word), shipped(word)
+def find_encoder(word: str, training: int = 0) -> NamedEncoder:
+    """Encoder of a word, in its n-th repeated training; UserError for an unknown one."""
+    settings, ours = _settings_of(word), shipped(word)
+    if settings and training:
+        name = f"{word}_seed{training}"
+        return NamedEncoder(name, name, f"exp/encoders/{name}", settings, "", training, word)
     kind = TRAINED if settings else kind_of(word)
     if kind is TRAINED and not settings and not Path(word, "encoder.yaml").is_file():
         there = " ".join(sorted(path.name for path in Path("conf/encoders").glob("*.yaml")))
@@ -138,7 +126,7 @@ def find_encoder(word: str) -> NamedEncoder:
     name = Path(given or word).name if given or Path(word).is_dir() else word
     title = f"given:{name}" if given else name
     model = f"exp/encoders/{word}" if settings else ours or word
-    return NamedEncoder(word, title, model, settings, given, training, kind=kind)
+    return NamedEncoder(word, title, model, settings, given, kind=kind)
 
 
 @dataclass(frozen=True)
@@ -166,6 +154,11 @@ class Evaluator:
     def trained(self) -> str:
         """The form in which the back end is trained: PLDA, PCA, GAUSSIAN, COHORT, or nothing."""
         return BACKENDS[self.backend].learns
+
+    @property
+    def again(self) -> str:
+        """Name in tables of the evaluator that it is a further training of; empty: none."""
+        return self.encoder.again and f"{self.encoder.again}/{self.backend}"
 
     @property
     def kind(self) -> str:
@@ -203,12 +196,23 @@ def training_options(encoder: NamedEncoder, kind: str) -> tuple[str, ...]:
     return ("--gaussian",) if kind == GAUSSIAN else ()
 
 
-def find_evaluator(word: str) -> Evaluator:
-    """Evaluator of <encoder>/<back end>; UserError for an unknown one."""
+def find_evaluators(words: Sequence[str], trainings: int = 0) -> list[Evaluator]:
+    """Evaluators of --evaluators, each followed by the further trainings of an encoder that the
+    recipe trains."""
+    return [
+        find_evaluator(word, n)
+        for word in words
+        for n in range(max(trainings, 1) if _settings_of(word.rpartition("/")[0]) else 1)
+    ]
+
+
+def find_evaluator(word: str, training: int = 0) -> Evaluator:
+    """Evaluator of <encoder>/<back end>, in its n-th repeated training; UserError for an unknown
+    one."""
     name, _, backend = word.rpartition("/")
     if not name or backend not in BACKENDS:
         raise UserError(f"--evaluators: '{word}'; {FORM} as the back end")
-    encoder = find_encoder(name)
+    encoder = find_encoder(name, training)
     kind, learns = encoder.kind, BACKENDS[backend].learns
     if backend not in kind.backends:
         taken = ", ".join(f"{name}/{one}" for one in kind.backends)
@@ -219,7 +223,8 @@ def find_evaluator(word: str) -> Evaluator:
     elif learns == PLDA and encoder.backend:
         scorer = encoder.backend
     asnorm = COHORT_SIZE if BACKENDS[backend].normalised else "0"
-    return Evaluator(word, encoder, backend, f"{encoder.title}/{backend}", scorer, asnorm)
+    word, title = f"{encoder.word}/{backend}", f"{encoder.title}/{backend}"
+    return Evaluator(word, encoder, backend, title, scorer, asnorm)
 
 
 def check_names(encoders: Sequence[NamedEncoder]) -> None:

@@ -15,7 +15,7 @@ from local.plan.evaluators import (
     NamedEncoder,
     check_names,
     find_encoder,
-    find_evaluator,
+    find_evaluators,
     training_options,
 )
 from local.plan.external import ENROLMENT, Found, folder_for, look_at, settings_of
@@ -153,7 +153,8 @@ class Recipe:
         for name in ("systems", "generators", "asr", "emotion"):
             asked.words(name)
         asked_for = asked.words("evaluators")
-        evaluators = tuple(find_evaluator(word) for word in asked_for if word not in FUSED)
+        heard = [word for word in asked_for if word not in FUSED]
+        evaluators = tuple(find_evaluators(heard, int(asked.get("trainings") or 0)))
         if not evaluators:
             raise UserError("--evaluators: names none; <encoder>/<back end> is expected")
         own = asked["voice_encoder"]

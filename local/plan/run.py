@@ -55,7 +55,8 @@ def what_counts(asked: Asked) -> dict[str, object]:
     """Remembered part of a run's options."""
     lists = {name: [*asked.words(name)] for name in LISTS}
     lists |= {name: ["true"] if asked.flag(name) else [] for name in FLAGS}
-    return {"lists": lists, "common": asked.without(FREE)}
+    trainings = asked.number("trainings", 0)
+    return {"lists": lists, "trainings": trainings, "common": asked.without(FREE)}
 
 
 def widen(asked: Asked) -> tuple[Asked, list[str]]:
@@ -74,7 +75,7 @@ def widen(asked: Asked) -> tuple[Asked, list[str]]:
     # An earlier version may not have had an option.
     lists, common = defaultdict(list, earlier["lists"]), earlier["common"]
     known = {word for words in lists.values() for word in words if word != "true"}
-    known |= {name for name in FLAGS if lists[name]} | {"all"}
+    known |= {name for name in FLAGS if lists[name]} | {"all", "trainings"}
     if drop - known:
         word = sorted(drop - known)[0]
         raise UserError(f"--drop: {word} is not remembered; there are: {' '.join(sorted(known))}")
@@ -90,6 +91,9 @@ def widen(asked: Asked) -> tuple[Asked, list[str]]:
         more = [word for word in lists[name] if word not in mine and not drop & {word, name, "all"}]
         if more:
             wider[name] = " ".join([*mine, *more])
+    trainings = earlier.get("trainings", 0)
+    if trainings > asked.number("trainings", 0) and not drop & {"trainings", "all"}:
+        wider["trainings"] = str(trainings)
     if differ and wider:
         options = ", ".join(f"--{name.replace('_', '-')}" for name in differ)
         return asked, [f"not in the report: what earlier runs measured with another {options}"]
@@ -148,6 +152,8 @@ def plan_report(own: Recipe, attacks: Attacks, utility: Utility) -> list[str]:
             words += ["--speech", system, f"data/{name}", protected]
     if not own.asked.flag("report_audio"):
         words += ["--clips", "0"]
+    words += [word for one in shown.evaluators if one.again
+              for word in ("--training", one.title, one.again)]  # fmt: skip
     results = own.step("results", "exp/results", options=words, figures=figures_of(figures))
     own.step("report", "exp/report", results=results)
     return stale

@@ -23,15 +23,16 @@ from utils.tables import StrPath, read_lines, read_map, sort_ids, split_fields
 
 # ---- Utterances of a corpus from its prepare.sh, each checked before any is written.
 #
-# The table is tab-separated with a header line: `utt spk audio`, and `gender`, `age`, `text` and
-# `emotion` where the corpus has them; other columns are ignored. A missing value is an empty field:
-# it is reported here with all other faults, so that nothing is lost silently.
+# The table is tab-separated with a header line: `utt spk audio`, and `gender`, `age`, `text`,
+# `emotion` and `language` where the corpus has them; other columns are ignored. A missing value is
+# an empty field: it is reported here with all other faults, so that nothing is lost silently.
 #
 # A table of people's own has `file speaker sex text` instead, with files from its own folder. Its
 # ids are made of speaker and file, unless it also has `utt`.
 
 COLUMNS = ("utt", "spk", "audio")
 PEOPLES = {"file": "audio", "speaker": "spk", "sex": "gender"}
+_TABLES = {"text": "text", "emotion": "utt2emotion", "language": "utt2lang"}  # of columns
 
 Row = dict[str, str]
 
@@ -149,8 +150,11 @@ def find_faults(
             kind, message = "age", f"speaker {spk} has age {row['age']!r}; whole years are expected"
         elif "text" in row and not row["text"].split():
             kind, message = "transcript", f"there is no transcript for {row['audio']}"
-        elif "emotion" in row and len(row["emotion"].split()) != 1:
-            kind, message = "emotion", f"its emotion is {row['emotion']!r}; one word is expected"
+        elif faulty := [
+            x for x in ("emotion", "language") if x in row and len(row[x].split()) != 1
+        ]:
+            kind = faulty[0]
+            message = f"its {kind} is {row[kind]!r}; one word is expected"
         elif (first := heard.setdefault(row["audio"], utt)) != utt:
             kind, message = "audio", f"{row['audio']} is already that of {first}"
         elif problem := audio[utt].problem:
@@ -185,12 +189,10 @@ def make_tables(
         "wav.scp": {row["utt"]: row["audio"] for row in rows},
         "utt2dur": {row["utt"]: f"{audio[row['utt']].seconds:.4f}" for row in rows},
     }
-    for column, table in (("gender", "spk2gender"), ("age", "spk2age")):
+    for column, table in {"gender": "spk2gender", "age": "spk2age", **_TABLES}.items():
         if column in rows[0]:
-            tables[table] = {row["spk"]: row[column] for row in rows}
-    for column, table in (("text", "text"), ("emotion", "utt2emotion")):
-        if column in rows[0]:
-            tables[table] = {row["utt"]: " ".join(row[column].split()) for row in rows}
+            key = "spk" if table.startswith("spk") else "utt"
+            tables[table] = {row[key]: " ".join(row[column].split()) for row in rows}
     return tables
 
 
@@ -261,7 +263,6 @@ def four_emotions(heard: Mapping[str, str]) -> dict[str, str]:
 
 
 OVERSHOOT = 0.5  # s that a segment may end behind its recording, as for Kaldi's extract-segments
-_COLUMNS = {"text": "text", "utt2emotion": "emotion"}
 
 
 def rows_of_kaldi(
@@ -357,7 +358,7 @@ def _row(data: DataDir, utt: str, file: str) -> Row:
     tables: Mapping[str, Mapping[str, str]] = data.tables
     more = {
         column: " ".join(split_fields(tables[name][utt]))
-        for name, column in _COLUMNS.items()
+        for column, name in _TABLES.items()
         if name in tables
     }
     return {"utt": _id_of(data, utt), "speaker": spk, "sex": genders[spk], "file": file, **more}

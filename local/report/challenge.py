@@ -14,16 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 from pandas import DataFrame, MultiIndex, concat
 
 from local.metrics.detection import tag
+from local.metrics.registry import read_table
 from local.protocols.attackers import Privacy, Protocol, Sets
-from local.report.frame import ROOT, SIMILARITY, UTILITY, VERIFICATION, where
+from local.report.frame import SIMILARITY, UTILITY, VERIFICATION, where
+from local.report.measures import ROOT
 from utils.cli import UserError
 from utils.tables import read_lines
 
-_TOLD = yaml.safe_load((ROOT / "local/report/challenge.yaml").read_text(encoding="utf-8"))
+_TOLD = read_table(ROOT / "local/report/challenge.yaml")
 UNPROTECTED = "unprotected"
 TRAINED = "trained"  # a recogniser that learnt from protected speech, where it hears the original
 VOICES = ("deid_2020", "g_vd_2020")

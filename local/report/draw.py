@@ -20,7 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.projections.polar import PolarAxes
 
-from local.report.frame import ROOT, Value
+from local.report.measures import ROOT, Value
 from utils.arrays import Float64
 from utils.tables import atomic_write
 

@@ -7,14 +7,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from local.metrics.detection import WEAK
-from local.plan.evaluators import TRAINING
 from local.protocols.attackers import ATTACKERS
-from local.report import frame, select
-from local.report.frame import Results, attacker, group_of, say, value_of, where
+from local.report import frame, measures, select
+from local.report.frame import value_of, where
+from local.report.results import Results
 from local.report.select import FEWEST, MARGIN, NO_RISE, unprotected
+from local.report.wording import absent, attacker, group_of, say
 from steps.speaker.kinds import STRONG, kind_of, shipped
 
-EER = frame.MEASURES["eer"]
+EER = measures.MEASURES["eer"]
 
 
 def people(results: Results) -> str:
@@ -50,7 +51,7 @@ def too_weak(results: Results) -> str:
 
 def warnings(results: Results) -> list[str]:
     """Sentences, one a cause: figures that must not be read as privacy, and attackers not run."""
-    missing = frame.absent(set(frame.eers(results.metrics)["attacker"]))
+    missing = absent(set(frame.eers(results.metrics)["attacker"]))
     said = [too_weak(results), _may_err(results), _no_better(results), _too_few(results)]
     said += [_deaf(results), say("lost", n=len(results.missing)), _fewer(results)]
     return [*filter(None, said), *filter(None, [say("not_run", missing=missing)])]
@@ -110,10 +111,10 @@ def _fewer(results: Results) -> str:
     """Systems that some attackers of others were not run on: they look better for it."""
     eers = select.no_controls(frame.eers(results.metrics))
     eers = eers[eers["system"] != "original"]
-    left_out = {"white_box", *frame.absent([*eers["attacker"]])}  # not every system can have it
+    left_out = {"white_box", *absent([*eers["attacker"]])}  # not every system can have it
     found: dict[str, list[str]] = {}
     for system, run in eers.groupby("system", sort=False)["attacker"]:
-        for name in (c for c in frame.absent([*run]) if c not in left_out):
+        for name in (c for c in absent([*run]) if c not in left_out):
             found.setdefault(name, []).append(system)
     return say("fewer", found=found)
 
@@ -123,7 +124,7 @@ def _trainings(results: Results) -> str:
     eers = frame.eers(results.metrics)
     eers = eers[np.isfinite(eers["value"])]
     of = [eers[name] for name in ("system", "split", "attacker")]
-    values = eers.groupby([*of, eers["evaluator"].str.replace(TRAINING, "", regex=True)])["value"]
+    values = eers.groupby([*of, eers["evaluator"].replace(results.trainings)])["value"]
     spread = values.agg(["size", np.ptp])
     several = spread[spread["size"] > 1]
     n, most = several.max() if len(several) else (1, 0.0)
@@ -163,7 +164,7 @@ def what_now(results: Results) -> list[Advice]:
         (deaf and not hears, "evaluators", [*evaluators, "pyannote/cosine"]),
         (not learnt, "attackers", [*own, *more]),
         (learnt and anew != own, "attackers anew", anew),
-        (trains and not any(map(TRAINING.search, evaluators)), "trainings", "3"),
+        (trains and not results.trainings, "trainings", "3"),
         (_too_few(results), "corpus", "FOLDER"),
     )
     return [
@@ -221,9 +222,9 @@ _SHOWN = {"eer", "d_ece", "deid", "g_vd", "linkability"}
 
 def not_measured(results: Results) -> list[str]:
     """Figures that a reader might take for granted and nobody measured."""
-    lacking = [m for m in frame.UTILITY_MEASURES if m not in {*results.metrics["metric"]}]
+    lacking = [m for m in measures.UTILITY_MEASURES if m not in {*results.metrics["metric"]}]
     said = [say("unmeasured", metric=metric) for metric in lacking]
-    if len(lacking) == len(frame.UTILITY_MEASURES):
+    if len(lacking) == len(measures.UTILITY_MEASURES):
         said = [say("unmeasured", metric="all")]
     undefined = results.metrics[results.metrics["value"].isna() & (results.metrics["tag"] == "")]
     if len(undefined):

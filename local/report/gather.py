@@ -27,17 +27,9 @@ import soundfile
 from local.metrics import recordings, verification
 from local.metrics.intervals import COLUMNS, Key
 from local.plan.labels import read_labels
-from local.report.frame import (
-    COUNTS,
-    MEASURES,
-    METRICS,
-    SETTINGS,
-    STRONGEST,
-    Group,
-    Results,
-    read_frame,
-    read_somewhere,
-)
+from local.report.frame import COUNTS, METRICS, STRONGEST, read_frame, read_somewhere
+from local.report.measures import MEASURES
+from local.report.results import SETTINGS, Group, Results
 from steps.audio import SAMPLE_RATE, read_audio
 from utils.cli import LossError, UserError
 from utils.datadir import DataDir, load_data_dir
@@ -82,7 +74,7 @@ def _count(figures: Json, name: str) -> object:
 
 
 def tabulate(folder: Path, where: Row) -> tuple[list[Row], list[Row]]:
-    """The rows of one folder of figures: those with a title in measures.csv, and figures by
+    """The rows of one folder of figures: those with a title in measures.yaml, and figures by
     speaker. where: its labels.
 
     Matrices, zoo points and other figures stay in the JSON.
@@ -438,7 +430,7 @@ def keep(results: Path, out: Path, names: dict[str, str], command: str = "") -> 
         rows = read_somewhere(read_frame(results / name, METRICS))
         table = rows.to_csv(index=False, lineterminator="\n").encode()
     told[name] = f"sha256:{sha256(table)}"
-    told |= {what: run[what] for what in ("corpus", "corpus_note") if run.get(what)}
+    told |= {what: run[what] for what in ("corpus", "corpus_note", "trainings") if run.get(what)}
     told |= {"missing": json.loads(lost)} if run.get("missing") else {}
     write_file(out / name, table)
     write_file(out / "command.txt", text + "\n")

@@ -20,8 +20,8 @@ from scipy.signal import butter, sosfilt
 from scipy.stats import binomtest, norm
 
 from local.metrics.intervals import LEVEL, Figures, bootstrap, multiplicities, percentiles
-from local.report.frame import render
 from local.report.gather import SECONDS, ProtectedSet, loudest, mp3
+from local.report.wording import render
 from steps.audio import SAMPLE_RATE, read_audio
 from utils.arrays import Float64
 from utils.cli import UserError

@@ -13,8 +13,10 @@ from typing import Any
 from pandas import DataFrame, concat
 
 from local.metrics.recordings import LENGTHS
-from local.report import frame, tables
-from local.report.frame import COLUMNS, VOICES, Marked, Measure, attacker, code, show, value_of
+from local.report import frame, measures, tables, wording
+from local.report.frame import LEAKAGE, UTILITY, VERIFICATION, each, value_of, where
+from local.report.measures import COLUMNS, TABLES, Measure, show
+from local.report.results import Results
 from local.report.select import NAMED, WORDS, attacks, strongest, trades, unprotected, verdicts
 from local.report.studies import nist_table, spread, voices_table
 from local.report.tables import (
@@ -26,6 +28,7 @@ from local.report.tables import (
     tabulate,
     verdicts_table,
 )
+from local.report.wording import VOICES, Marked, attacker, code
 from utils.cli import UserError
 from utils.tables import read_bytes, write_file
 
@@ -33,7 +36,7 @@ from utils.tables import read_bytes, write_file
 
 _GENDERS = ("f", "m")  # have a column or row, even where nothing was measured
 _ALIKE = COLUMNS["alike"]
-_EER = frame.measure("eer", title="EER of the strongest attacker")
+_EER = measures.measure("eer", title="EER of the strongest attacker")
 CONSOLE = 120  # letters in a line
 Row = tuple[str, str]  # system, split
 
@@ -58,21 +61,21 @@ class Selection:
         """UserError where a word or a folder is not known."""
         takes = "FOLDER... split= [systems= evaluators= attackers= figures=]"
         folders, options = read_mark(words, page, takes)
-        figures = concat([frame.read_metrics(page.parent / at / "metrics.csv") for at in folders])
+        figures = concat([frame.read_figures(page.parent / at / "metrics.csv") for at in folders])
         split, of = options["split"], f"{page}: the results of {' '.join(folders)} have no"
-        own = frame.where(figures, split=(split, *(f"{split}_{group}" for group in VOICES)))
+        own = where(figures, split=(split, *(f"{split}_{group}" for group in VOICES)))
         if own.empty:
             raise UserError(f"{of} split {split}")
-        found = sorted(frame.each(own, "system"), key=lambda system: system != "original")
+        found = sorted(each(own, "system"), key=lambda system: system != "original")
         asked = {"systems": found, "evaluators": [], "figures": ["eer"]}
         asked |= {name: text.split(",") for name, text in options.items()}
         there = {*found, *own["evaluator"]}
         if missing := [n for n in (*asked["systems"], *asked["evaluators"]) if n not in there]:
             raise UserError(f"{of} {missing[0]}")
         if asked["evaluators"]:
-            own = frame.where(own, evaluator=asked["evaluators"])
+            own = where(own, evaluator=asked["evaluators"])
         if asked.get("attackers"):
-            own = frame.where(own, attacker=[*asked["attackers"], "unprotected", ""])
+            own = where(own, attacker=[*asked["attackers"], "unprotected", ""])
         names = [made.figure for made in COLUMNS["attackers"]]
         if strange := [name for name in asked["figures"] if name not in names]:
             raise UserError(
@@ -88,7 +91,7 @@ class Selection:
 
     def shown(self) -> DataFrame:
         """Figures of the systems of the mark."""
-        return frame.where(self.figures, system=[*self.systems])
+        return where(self.figures, system=[*self.systems])
 
     def voices(self) -> list[tuple[list[str], Row]]:
         """A row for each system and group of voices: its names; its system and split."""
@@ -99,16 +102,16 @@ class Selection:
 
     def measured(self, *names: str) -> list[Measure]:
         """Measures of use that the block has figures for, each by what measured it."""
-        use = frame.where(self.figures, family=frame.UTILITY)
+        use = where(self.figures, family=UTILITY)
         return [
             made.but(title=made.title.format(by), by=by)
             for made in COLUMNS["use"]
-            for by in frame.each(frame.where(use, metric=made.name), "evaluator")
+            for by in each(where(use, metric=made.name), "evaluator")
             if not names or made.name in names
         ]
 
     @cached_property
-    def found(self) -> dict[tuple[str, ...], frame.Value]:
+    def found(self) -> dict[tuple[str, ...], measures.Value]:
         """Figures by system, split, family, attacker, evaluator and name."""
         by = ("system", "split", "family", "attacker", "evaluator", "figure")
         return frame.values(self.figures, *by)
@@ -169,7 +172,7 @@ def leaders_table(words: Sequence[str], page: Path) -> Table:
         )
         for at, split in ((0, options["split"]), (-1, options.get("use", options["split"])))
     )
-    results = frame.Results(metrics=attacked.figures)
+    results = Results(metrics=attacked.figures)
     found = {(own.system, own.split): own.verdict
              for judged in verdicts(results).values() for own in judged}  # fmt: skip
     lengths, columns, lines = ("1", "all"), used.measured("wer"), []
@@ -207,13 +210,13 @@ def front_table(block: Selection) -> Table:
     """Privacy against words: the lowest EER and the WER of each system and gender, and
     which systems are at least as good in both and better in one (none: the Pareto front)."""
     rows = []
-    for trade in trades(frame.where(block.figures, system=[*block.systems, "original"])):
+    for trade in trades(where(block.figures, system=[*block.systems, "original"])):
         people = block.groups.get(trade.split.removeprefix(f"{block.split}_"))
         if trade.metric != "wer" or people is None:
             continue
         for point in sorted(trade.points, key=lambda p: (-p.privacy.value, p.system)):
-            numbers = [frame.number(100 * v.value, 1) for v in (point.privacy, point.utility)]
-            before = frame.enumerate_words([p.system for p in trade.behind(point)])
+            numbers = [measures.number(100 * v.value, 1) for v in (point.privacy, point.utility)]
+            before = wording.enumerate_words([p.system for p in trade.behind(point)])
             told = f"behind {before}" if before else Marked("**on the front**")
             rows.append([people, code(point.system), *numbers, trade.recogniser, told])
     header = ["voices", "system", "EER, folded at 50 % (%)", "WER (%)", "recogniser",
@@ -242,8 +245,8 @@ def trainings_table(block: Selection) -> Table:
 
 def inference_table(block: Selection) -> Table:
     """Sex and age band as one evaluator's x-vectors tell them."""
-    own = frame.where(block.shown(), family=frame.INFERENCE)
-    if len(evaluators := frame.each(own, "evaluator")) > 1:
+    own = where(block.shown(), family=frame.INFERENCE)
+    if len(evaluators := each(own, "evaluator")) > 1:
         raise UserError(
             f"a table of inference needs evaluators= with one of {', '.join(evaluators)}"
         )
@@ -260,15 +263,15 @@ def attackers_table(block: Selection) -> Table:
         for end, people in block.groups.items()
     ]
 
-    def find(row: tuple[str, str, str], column: tuple[str, Measure]) -> frame.Value | None:
+    def find(row: tuple[str, str, str], column: tuple[str, Measure]) -> measures.Value | None:
         (system, who, by), (split, made) = row, column
-        attack = (frame.LEAKAGE, "") if who == frame.LEAKAGE else (frame.VERIFICATION, who)
+        attack = (LEAKAGE, "") if who == LEAKAGE else (VERIFICATION, who)
         return block.found.get((system, split, *attack, by, made.figure))
 
-    families = [frame.LEAKAGE, frame.VERIFICATION]
-    wanted = frame.where(block.figures, family=families, figure=[*block.wanted])
-    evaluators = frame.each(wanted, "evaluator")
-    known = product(block.systems, (*frame.ATTACKERS, frame.LEAKAGE), evaluators)
+    families = [LEAKAGE, VERIFICATION]
+    wanted = where(block.figures, family=families, figure=[*block.wanted])
+    evaluators = each(wanted, "evaluator")
+    known = product(block.systems, (*wording.ATTACKERS, LEAKAGE), evaluators)
     rows = [([code(row[0]), attacker(row[1]), row[2]], row) for row in known
             if any(find(row, column) for _, column in columns)]  # fmt: skip
     return pivot(["system", "attacker", "evaluator"], rows, columns, lambda row, column: show(
@@ -278,7 +281,7 @@ def attackers_table(block: Selection) -> Table:
 
 def recordings_table(block: Selection) -> Table:
     """Findings of each attacker, by the number of recordings of a person (docs/metrics)."""
-    attacks = frame.where(block.figures, figure=NAMED, system=[*block.systems])
+    attacks = where(block.figures, figure=NAMED, system=[*block.systems])
     by = ["evaluator"] if attacks["evaluator"].nunique() > 1 else []  # or rows would look the same
     rows = [
         ([code(f.system), block.groups[f.gender], attacker(f.attacker),
@@ -289,7 +292,7 @@ def recordings_table(block: Selection) -> Table:
 
     def cell(row: tuple[Any, Measure], length: str) -> str:
         f, made = row
-        at = (f.system, f.split, frame.VERIFICATION, f.attacker, f.evaluator)
+        at = (f.system, f.split, VERIFICATION, f.attacker, f.evaluator)
         return show(block.found.get((*at, made.but(recordings=length).figure)), made, missing="–")
 
     columns = [(f"from {length}", length) for length in LENGTHS]
@@ -300,11 +303,11 @@ def targets_table(block: Selection) -> Table:
     """White box (Champion et al. 2021) by gender of the speakers: original speech, all targets of a
     series, those of the speakers' own and of the other gender (mean ± deviation), and each target.
     """
-    attacks = block.shown()[block.shown()["family"] != frame.UTILITY]
-    attacks = frame.where(attacks, figure=[made.figure for made in COLUMNS["white_box"]])
+    attacks = block.shown()[block.shown()["family"] != UTILITY]
+    attacks = where(attacks, figure=[made.figure for made in COLUMNS["white_box"]])
     names = ["system", "split", "figure"]
     if (several := attacks[attacks.duplicated(names, keep=False)]).size:
-        first = frame.where(several, **several.iloc[0][names])
+        first = where(several, **several.iloc[0][names])
         told = sorted({f"{f.attacker} by {f.evaluator}" for f in first.itertuples()})
         raise UserError(f"a table of targets needs figures of one attacker, not {', '.join(told)}")
     found = frame.values(concat([attacks.assign(evaluator=""), block.figures]), *names, "evaluator")
@@ -313,14 +316,16 @@ def targets_table(block: Selection) -> Table:
 
     def cell(row: tuple[str, Sequence[str]], made: Measure) -> str:
         of = [found.get((system, row[0], made.figure, made.by)) for system in row[1]]
-        return show(of[0], made) if len(of) == 1 else spread([v or frame.NOTHING for v in of], made)
+        return (
+            show(of[0], made) if len(of) == 1 else spread([v or measures.NOTHING for v in of], made)
+        )
 
     rows: list[tuple[list[str], tuple[str, Sequence[str]]]] = []
     for gender in _GENDERS:
         spoken = [(code("original"), ["original"])]
-        for name, systems in frame.target_series(block.systems, fewest=1).items():
+        for name, systems in wording.target_series(block.systems, fewest=1).items():
             told = systems if "_of_" in name else []  # else nobody says which of them are women
-            alike = [system for system in told if frame.target_gender(system) == gender]
+            alike = [system for system in told if wording.target_gender(system) == gender]
             other = [system for system in told if system not in alike]
             for who, some in (("", systems), (", own gender", alike), (", other gender", other)):
                 if len(some) > 1:
@@ -377,6 +382,7 @@ KINDS: Mapping[str, Callable[[Sequence[str], Path], Table]] = {
     "paper": paper_table,
     "claims": tables.claims_table,
     "verdicts": lambda *_: verdicts_table(),
+    "cards": lambda *_: tables.cards_table(),
 }
 _BLOCK = re.compile(
     r"(?P<begin><!-- table: (?P<kind>\w+)(?P<words>[^\n]*?)(?: columns=(?P<columns>\S+))? -->\n)"
@@ -410,7 +416,7 @@ def render_page(path: Path) -> str:
 
 def cite(paper: str) -> str:
     """The author and year of a paper as the name of a file: champion_2021."""
-    words = frame.TABLES["papers"][paper].lower().replace("é", "e").split()
+    words = TABLES["papers"][paper].lower().replace("é", "e").split()
     return f"{words[0]}_{words[-1]}"
 
 
@@ -419,15 +425,15 @@ def is_white_box(metrics: DataFrame) -> bool:
     2021)."""
     attacked = metrics[metrics["attacker"].str.startswith("white_box")]
     attacked = attacked[attacked["gender"].isin(_GENDERS)]
-    return any(map(frame.TARGET.fullmatch, attacked["system"]))
+    return any(map(wording.TARGET.fullmatch, attacked["system"]))
 
 
 def beside_paper(paper: str, results: Path, out: Path) -> str:
     """Write OUT/<author>_<year>.md with the paper's tables, and the figures of a folder of results
     beside them or beneath; returns the same for a console. UserError where the run has none."""
-    figures = frame.read_metrics(results / "metrics.csv")
-    asked, page = frame.TABLES["repeated"][paper], out / f"{cite(paper)}.md"
-    splits = [s for s in frame.each(figures, "split") if s.endswith(("_f", "_m"))]
+    figures = frame.read_figures(results / "metrics.csv")
+    asked, page = TABLES["repeated"][paper], out / f"{cite(paper)}.md"
+    splits = [s for s in each(figures, "split") if s.endswith(("_f", "_m"))]
     if not splits:
         raise UserError(f"{results}/metrics.csv: no figures of women or men alone, as papers have")
     beside = [os.path.relpath(results, out)]
@@ -438,13 +444,13 @@ def beside_paper(paper: str, results: Path, out: Path) -> str:
         beside += [f"split={splits[0][:-2]}", f"attackers={attacker_}", f"evaluators={by}"]
     else:
         sets = ",".join(f"{asked['sets']}{split[-2:]}:{split}" for split in splits)
-        own = figures[figures["family"] != frame.UTILITY]
-        beside += [f"sets={sets}", f"evaluators={','.join(frame.each(own, 'evaluator'))}"]
+        own = figures[figures["family"] != UTILITY]
+        beside += [f"sets={sets}", f"evaluators={','.join(each(own, 'evaluator'))}"]
     marks = [mark.format(beside=" ".join(beside)) for mark in asked["marks"]]
     heads = [mark.partition(":")[2].partition(" ")[0] for mark in marks]
     parts = [f"\n## {f'Table {head}' if head else 'Here'}\n\n<!-- table: {mark} -->\n<!-- end -->\n"
              for head, mark in zip(heads, marks, strict=True)]  # fmt: skip
-    cited = frame.TABLES["papers"][paper]
+    cited = TABLES["papers"][paper]
     write_file(page, "".join((f"# {cited}, and here\n", *parts)))
     text = render_page(page)
     write_file(page, text)
@@ -508,7 +514,7 @@ def escape(text: str) -> str:
     '\\\\texttt{b2\\\\_x} 9.1 [0.0, 28.3] \\\\% $-$1'
     """
     plain = re.sub(r"\\([\\`*_<&|])", r"\1", text)
-    found = "".join(frame.TABLES["latex"].get(letter, letter) for letter in plain)
+    found = "".join(TABLES["latex"].get(letter, letter) for letter in plain)
     for pattern, replacement in _MARKS:
         found = pattern.sub(replacement, found)
     return "{}" + found if found[:1] in ("[", "*") else found  # or \\\\ before it would take it

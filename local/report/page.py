@@ -11,11 +11,13 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from local.report import draw, findings, frame, select, tables
-from local.report.draw import Picture
-from local.report.frame import Group, Person, Results, render, where
+from local.report import findings, select, tables
+from local.report.draw import Picture, css
+from local.report.frame import where
 from local.report.pictures import Section
+from local.report.results import Group, Person, Results
 from local.report.select import Level
+from local.report.wording import Marked, render
 
 MOST = 14_500_000  # bytes of the page, which is to stay below 15 MB
 MOST_AUDIO = 8_000_000  # of these for clips
@@ -132,7 +134,7 @@ def page(
     given = {"first": first, "sections": sections, "utility": utility, **_shared(results)}
     as_json = partial(json.dumps, ensure_ascii=False, sort_keys=True)
     given |= _of_html() | {
-        "N_WORST": N_WORST, "SIDES": SIDES, "frame": frame,
+        "N_WORST": N_WORST, "SIDES": SIDES,
         "as_json": as_json, "board_rows": board(results),
         "worst": [*chain(*results.worst_people(N_WORST).values())],
     }  # fmt: skip
@@ -151,7 +153,7 @@ def markdown(results: Results) -> str:
     """The whole report in Markdown."""
     told = _shared(results)
     n = results.metrics["settings"].nunique()
-    settings = frame.Marked(f"{n} digests, in the column `settings` of metrics.csv")
+    settings = Marked(f"{n} digests, in the column `settings` of metrics.csv")
     fronts = [t.finding() for t in select.trades(results.metrics) if t.points]
     return render(
         "local/report/templates/report.md.jinja", **told,
@@ -175,7 +177,7 @@ def runs_page(runs: Mapping[str, Results], links: Mapping[str, str]) -> str:
 
 def _of_html() -> dict[str, Any]:
     """Contents that all pages share."""
-    light, dark = draw.css()
+    light, dark = css()
     return {
         "light": light, "dark": dark, "cell": cell, "without_constants": without_constants,
         "tables": tables, "fold": select.fold, "by": tables.by,

@@ -12,27 +12,28 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import yaml
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import MaxNLocator
 
 from local.metrics.recordings import LENGTHS
+from local.metrics.registry import read_table
 from local.metrics.similarity import dominance_of_rows
 from local.protocols.attackers import CONTROLS
-from local.report import draw, frame, select
-from local.report.draw import Drawing, Picture, dot
-from local.report.frame import SETTINGS, UTILITY, Entry, Results, Value, attacker, number, where
+from local.report import draw, frame, measures, select, wording
+from local.report.draw import INK, SMALL, SOFT, Drawing, Picture, dot, line
+from local.report.frame import UTILITY, where
+from local.report.measures import Value, number
+from local.report.results import SETTINGS, Entry, Results
 from local.report.select import Trade, fold
+from local.report.wording import attacker
 from utils.arrays import Float64
 
 Found = Drawing | None
-_GREY: dict[str, Any] = {"color": draw.SOFT}
+_GREY: dict[str, Any] = {"color": SOFT}
 
 
-SAID: dict[str, dict[str, Any]] = yaml.safe_load(
-    (frame.ROOT / "local/report/pictures.yaml").read_text(encoding="utf-8")
-)
+SAID: dict[str, dict[str, Any]] = read_table(measures.ROOT / "local/report/pictures.yaml")
 
 
 def empty(kind: str, title: str = "", **more: Any) -> tuple[Canvas, Axes]:
@@ -45,7 +46,7 @@ def made(canvas: Canvas, kind: str, of: Sequence[str], **told: object) -> Drawin
     """The drawing of a canvas. kind: begins the name of its file and names its headline and its
     sentence, which are told the rest; of: what it is of, for the name of the file."""
     headline = SAID[kind]["headline"].format(**told)
-    return Drawing(canvas, draw.slug(kind, *of), headline, frame.say(kind, **told))
+    return Drawing(canvas, draw.slug(kind, *of), headline, wording.say(kind, **told))
 
 
 # One evaluator.
@@ -68,7 +69,7 @@ def scatter(results: Results, evaluator: str) -> Found:
         dot(axes, deid, g_vd, markersize=5.5, **draw.look(i) | {"marker": draw.marker(j)})
     # Colours are systems, markers are splits.
     looks = [(systems[i], {**draw.look(i), "marker": "s"}) for i in sorted({p[0] for p in points})]
-    looks += [(splits[j], {"marker": draw.marker(j), "color": draw.INK, "markerfacecolor": "none"})
+    looks += [(splits[j], {"marker": draw.marker(j), "color": INK, "markerfacecolor": "none"})
               for j in sorted({p[1] for p in points})]  # fmt: skip
     for name, look in looks:
         axes.plot([], [], linestyle="none", markersize=5, label=draw.label(name), **look)
@@ -96,14 +97,14 @@ def trade_off(trade: Trade, systems: Sequence[str]) -> Found:
                         y=f"{m.heading}{turned}: above is better")  # fmt: skip
     shown = [(p, draw.label(p.system), draw.look(systems.index(p.system))) for p in trade.points]
     if trade.unprotected is not None:
-        grey = {**_GREY, "marker": "*", "markerfacecolor": draw.SOFT}
+        grey = {**_GREY, "marker": "*", "markerfacecolor": SOFT}
         shown.insert(0, (trade.unprotected, "unprotected speech", grey))
     for p, label, look in shown:
         dot(axes, p.privacy, p.utility, (100, m.scale), label=label, markersize=5.5, **look)
     front = trade.front()
     x, y = [100 * p.privacy.value for p in front], [m.scale * p.utility.value for p in front]
-    axes.plot(x, y, color=draw.INK, linewidth=0.8, linestyle=":", drawstyle="steps-pre", zorder=1)
-    axes.plot(x, y, "o", color=draw.INK, markerfacecolor="none", markersize=11,
+    axes.plot(x, y, color=INK, linewidth=0.8, linestyle=":", drawstyle="steps-pre", zorder=1)
+    axes.plot(x, y, "o", color=INK, markerfacecolor="none", markersize=11,
               markeredgewidth=0.9, label="on the Pareto front")  # fmt: skip
     axes.margins(0.1)
     axes.set_xlim(-2, 53)
@@ -112,7 +113,7 @@ def trade_off(trade: Trade, systems: Sequence[str]) -> Found:
     if m.better < 0:
         axes.invert_yaxis()
     draw.legend(canvas)
-    title = f"Privacy against {frame.USES[m.name]}, {trade.split}, {trade.recogniser}"
+    title = f"Privacy against {wording.USES[m.name]}, {trade.split}, {trade.recogniser}"
     name = draw.slug("privacy", trade.metric, trade.recogniser, trade.split)
     return Drawing(canvas, name, title, trade.finding())
 
@@ -123,16 +124,18 @@ def by_target(results: Results, metric: str, by: str, split: str, series: str) -
     series: of results.target_series.
     """
     targets = results.target_series()[series]
-    values = {t: results.value(by, split, t, "", metric, UTILITY) or frame.NOTHING for t in targets}
+    values = {
+        t: results.value(by, split, t, "", metric, UTILITY) or measures.NOTHING for t in targets
+    }
     found = {target: value for target, value in values.items() if value.defined}
     if len(found) < 3:
         return None
-    m, (first, *_, last) = frame.MEASURES[metric], found
+    m, (first, *_, last) = measures.MEASURES[metric], found
     canvas, axes = empty("by_target", f"{split}, {by}", x=f"target voice, {first} to {last}",
                         y=m.heading)  # fmt: skip
     before = results.value(by, split, "original", "", metric, UTILITY)
     if before is not None:
-        axes.axhline(m.scale * before.value, color=draw.INK, ls=":", label="original speech")
+        axes.axhline(m.scale * before.value, color=INK, ls=":", label="original speech")
     for i, value in enumerate(found.values(), 1):
         label = "protected speech" if i == 1 else None
         dot(axes, i, value, (1, m.scale), markersize=4, label=label, **draw.look(0))
@@ -140,7 +143,7 @@ def by_target(results: Results, metric: str, by: str, split: str, series: str) -
     ordered = sorted(found, key=lambda t: found[t].value, reverse=m.better < 0)
     worst, *_, best = [(target, m.say(found[target].value)) for target in ordered]
     return made(
-        canvas, "by_target", [metric, by, split, series], name=frame.USES[metric].capitalize(),
+        canvas, "by_target", [metric, by, split, series], name=wording.USES[metric].capitalize(),
         by=by, split=split, series=series, n=len(found), best=best, worst=worst,
         before=before and m.say(before.value),
     )  # fmt: skip
@@ -197,7 +200,7 @@ def _quadrants(canvas: Canvas, axes: Axes, whole: Float64, names: list[str]) -> 
     if n <= _NAMED:
         short = [name if len(name) <= 8 else name[:7] + "…" for name in names]
         for i, name in enumerate([*short, *short]):
-            axes.text(2 * n - 0.35, i, name, fontsize=draw.SMALL, va="center", ha="left")
+            axes.text(2 * n - 0.35, i, name, fontsize=SMALL, va="center", ha="left")
     bar = canvas.colorbar(image, ax=axes, location="bottom", shrink=0.8, aspect=35, pad=0.02)
     bar.set_label("voice similarity")
     bar.outline.set_visible(False)  # type: ignore[operator]
@@ -214,7 +217,7 @@ def _zoo(axes: Axes, points: Sequence[Float64], names: list[str]) -> None:
     worst = int(np.argmax(points[1][:, 0]))
     axes.annotate(
         draw.label(names[worst]), tuple(points[1][worst]), xytext=(4, 5),
-        textcoords="offset points", fontsize=draw.SMALL,
+        textcoords="offset points", fontsize=SMALL,
     )  # fmt: skip
     axes.axhline(0, color=draw.GRID, linewidth=0.8)
     axes.axvline(0, color=draw.GRID, linewidth=0.8)
@@ -280,11 +283,11 @@ def _profiles(
     canvas, axes = empty(kind, title)
     shade = bool(legend)
     x, nothing = prior["log_odds"], prior["prior"]
-    axes.plot(x, nothing, color=draw.INK, linewidth=1.2, label="prior: perfect privacy")
+    axes.plot(x, nothing, color=INK, linewidth=1.2, label="prior: perfect privacy")
     middle = len(x) // 2
     for name, y, index in lines:
         colour = draw.colour(index)
-        axes.plot(x, y, color=colour, linestyle=draw.line(index), label=name)
+        axes.plot(x, y, color=colour, linestyle=line(index), label=name)
         mark = draw.look(index) | {"marker": draw.marker(max(index, 0))}
         axes.plot(x[middle], y[middle], markersize=4, **mark)
         if shade and index >= 0:
@@ -329,15 +332,15 @@ def ridge(results: Results, evaluator: str, split: str) -> Found:
             share, colour = base + 0.85 * bins[side] / highest, draw.colour(index)
             axes.stairs(share, edges, baseline=base, fill=True, alpha=0.35, color=colour)
             axes.stairs(share, edges, baseline=base, color=colour, linewidth=0.8)
-        axes.stairs(base + 0.85 * d, edges, baseline=None, color=draw.INK, linewidth=1.1)
+        axes.stairs(base + 0.85 * d, edges, baseline=None, color=INK, linewidth=1.1)
         at = (evaluator, split, of["system"], of["attacker"])
-        d_sys = results.value(*at, "linkability") or frame.NOTHING
+        d_sys = results.value(*at, "linkability") or measures.NOTHING
         said.append((of["system"], of["attacker"], d_sys, bins["mated"][d > 0.9].sum()))
     rows = [f"{draw.label(system, _NARROW)}\n{attacker(who)}" for system, who, *_ in said]
-    axes.set_yticks([len(found) - 0.6 - k for k in range(len(found))], rows, fontsize=draw.SMALL)
+    axes.set_yticks([len(found) - 0.6 - k for k in range(len(found))], rows, fontsize=SMALL)
     for index, text in ((5, "different speakers"), (1, "same speaker")):
         axes.plot([], [], linewidth=4, alpha=0.5, color=draw.colour(index), label=text)
-    axes.plot([], [], color=draw.INK, label="local linkability D↔ (0 to 1)")
+    axes.plot([], [], color=INK, label="local linkability D↔ (0 to 1)")
     draw.legend(canvas)
     return made(canvas, "ridge", [evaluator, split], split=split, said=said)
 
@@ -359,7 +362,7 @@ def cmc(results: Results, evaluator: str, split: str) -> Found:
     for entry in found:
         system = entry["where"]["system"]
         i = systems.index(system) if system in systems else 0
-        axes.plot(ranks, 100 * entry["cmc"], color=draw.colour(i), linestyle=draw.line(i),
+        axes.plot(ranks, 100 * entry["cmc"], color=draw.colour(i), linestyle=line(i),
                   label=draw.label(system))  # fmt: skip
         said.append((system, entry["cmc"][0]))
     chances = {"chance_clustered": ("clusters kept", ":"), "chance": ("labels mixed", "--")}
@@ -403,7 +406,7 @@ def targets(results: Results, evaluator: str, split: str, series: str) -> Found:
         angle = draw.polar_axes(axes, n_voices)
         draw.ring(axes, angle, np.full(n_voices, bares[name]), -1, linewidth=1.2)
         draw.ring(axes, angle, own.to_numpy(), 0, linewidth=1.1)
-        axes.set_title(draw.label(str(name), _NARROW), fontsize=draw.SMALL)
+        axes.set_title(draw.label(str(name), _NARROW), fontsize=SMALL)
     return made(
         canvas, "targets", [evaluator, split, series], split=split, who=who, series=series,
         voices=[*table.columns], speakers=[*table.index],
@@ -428,7 +431,7 @@ def drawn(title: str, made: Iterable[Found], folder: Path | None) -> Section:
 
 def draw_utility(results: Results, folder: Path | None) -> Section:
     """Privacy against utility, a picture a split and measure, and utility by target."""
-    useful = where(results.metrics, family=UTILITY, metric=frame.UTILITY_MEASURES)
+    useful = where(results.metrics, family=UTILITY, metric=measures.UTILITY_MEASURES)
     measured = useful.drop_duplicates(["metric", "evaluator", "split"]).itertuples()
     trades = (trade_off(trade, results.systems()) for trade in select.trades(results.metrics))
     targets = (
@@ -442,7 +445,7 @@ def draw_all(results: Results, evaluator: str, folder: Path | None) -> list[Sect
     """Every section of one evaluator; PDFs go to `folder`, if there is one."""
     splits, known = results.splits(evaluator), results.attackers(evaluator)
     of = (results, evaluator)
-    attacked = [*product(splits, [a for a in frame.PROTECTED if a in known])]
+    attacked = [*product(splits, [a for a in wording.PROTECTED if a in known])]
     plan: dict[str, Iterable[Found]] = {
         "Overview": [scatter(*of)],
         "Voice similarity": (
@@ -485,7 +488,7 @@ def recordings(results: Results) -> Found:
         for x, value in zip(at, eers.values(), strict=True):
             dot(axes, x, value, (1, 100), markersize=4, **draw.look(i))
         axes.plot(at, [100 * v.value for v in eers.values()], linewidth=1, markersize=4,
-                  linestyle=draw.line(i), label=draw.label(name), **draw.look(i))  # fmt: skip
+                  linestyle=line(i), label=draw.label(name), **draw.look(i))  # fmt: skip
     axes.axhline(50, linewidth=0.8, linestyle=":", label="guessing", **_GREY)
     axes.set_xticks(range(len(lengths)), lengths)
     axes.set_xlim(-0.4, len(lengths) - 0.6)
@@ -540,7 +543,7 @@ def people(results: Results) -> Found:
     for i, system in shown:
         own = where(found, system=system)
         x, values = np.arange(1, len(own) + 1), own["value"].to_numpy()
-        axes.plot(x, own["bare"].to_numpy(), "_", color=draw.SOFT, markersize=4)
+        axes.plot(x, own["bare"].to_numpy(), "_", color=SOFT, markersize=4)
         axes.plot(x, values, linestyle="none", markersize=4,
                   label=draw.label(system), **draw.look(i))  # fmt: skip
         worst = [*zip(own["speaker"], values, strict=True)][:3]

@@ -17,8 +17,11 @@ from local.metrics.detection import WEAK, folded
 from local.metrics.intervals import but, holm, key
 from local.metrics.recordings import LENGTHS
 from local.protocols.attackers import ATTACKERS, CONTROLS
-from local.report import frame
-from local.report.frame import NOTHING, Measure, Results, Value, measure, percent, show, where
+from local.report import frame, measures, results, wording
+from local.report.frame import where
+from local.report.measures import NOTHING, UTILITY_MEASURES, Measure, Value, measure, percent, show
+from local.report.results import Results
+from local.report.wording import say
 from utils.arrays import Float64
 
 NAMED = key("named", recordings="all")
@@ -93,7 +96,7 @@ class Level(IntEnum):
 
 
 ICONS, WORDS = (dict(zip(Level, own, strict=True))
-                for own in zip(*frame.TABLES["verdicts"], strict=True))  # fmt: skip
+                for own in zip(*measures.TABLES["verdicts"], strict=True))  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -212,7 +215,7 @@ def judge(
     able = [a for a in defined if a.supports]
     if found.level >= Level.UNJUDGED and not able:
         ends = (a.bare.high for a in defined if math.isfinite(a.bare.high))
-        why = frame.say("not_able", high=min(ends, default=math.inf))
+        why = say("not_able", high=min(ends, default=math.inf))
         found = Verdict(Level.UNJUDGED, why, strongest, eers)
     if most is not None:
         level = Level.OFTEN if most.named > NAMED_OFTEN else Level.NOW_AND_THEN
@@ -223,7 +226,7 @@ def judge(
     surest = min(naming, key=lambda a: a.p_named, default=None)
     if found.level is Level.UNSHOWN and surest and surest.p_named < LEVEL:
         # Said however many attackers were run: each more makes a leak harder to establish.
-        maybe = frame.say("maybe_named", attack=surest, attacks=len(naming))
+        maybe = say("maybe_named", attack=surest, attacks=len(naming))
         why = f"but {maybe}, and {found.why.removeprefix('but ')}"
         return replace(found, why=why)
     return found
@@ -302,12 +305,12 @@ def _hidden(
     heard = [a for a in able if a.controlled]
     if all(a.control.defined and not a.controlled for a in able):
         best = min(able, key=lambda a: a.control.value).control
-        return {"level": Level.UNJUDGED, "why": frame.say("fails", control=best)}
+        return {"level": Level.UNJUDGED, "why": say("fails", control=best)}
     surest = min(naming, key=lambda a: a.p_named, default=None)
     maybe = surest is not None and surest.p_named < LEVEL
     reasons = {  # the first that holds is given
-        frame.say("maybe_named", attack=surest, attacks=len(naming)) if maybe else "": maybe,
-        f"the worst-protected person has a linkability of {frame.number(worst_person)}":
+        say("maybe_named", attack=surest, attacks=len(naming)) if maybe else "": maybe,
+        f"the worst-protected person has a linkability of {measures.number(worst_person)}":
             worst_person > LINKED,
         f"fewer than {FEWEST} people have target trials":
             not all(a.people >= FEWEST for a in able),
@@ -327,7 +330,7 @@ def _hidden(
 
 
 def _say_named(attack: Evidence) -> str:
-    return frame.say("named_correctly", attack=attack)
+    return say("named_correctly", attack=attack)
 
 
 @dataclass(frozen=True)
@@ -339,7 +342,7 @@ class Judged:
     group: str
     verdict: Verdict
     named: Evidence | None
-    worst: frame.Person | None
+    worst: results.Person | None
 
     def __str__(self) -> str:
         return f"{self.system}, {self.group}"
@@ -417,7 +420,7 @@ def verdicts(results: Results) -> dict[str, list[Judged]]:
     found: dict[str, list[Judged]] = {}
     every = subjects(results.metrics)
     groups = Counter(system for system, _ in every)
-    alike = Counter((system, frame.group_of(split)) for system, split in every)
+    alike = Counter((system, wording.group_of(split)) for system, split in every)
     for system, split in every:
         own, worst = attacks(results, system, split), results.worst(system, split)
         said = judge(
@@ -426,7 +429,7 @@ def verdicts(results: Results) -> dict[str, list[Judged]]:
         )  # fmt: skip
         naming = [a for a in own if math.isfinite(a.named)]
         named = max(naming, key=lambda a: (a.named, -a.p_named), default=None)
-        group = frame.group_of(split)
+        group = wording.group_of(split)
         group += f" ({split})" if alike[system, group] > 1 else ""
         judged = Judged(system, split, group, said, named, worst)
         found.setdefault(system, []).append(judged)
@@ -453,7 +456,7 @@ def verdict_rows(found: Mapping[str, Sequence[Judged]]) -> dict[str, str]:
         return min(own.verdict.level for own in found[system]), lowest
 
     named = {system: system for system in found}
-    for series, targets in frame.target_series(found).items():
+    for series, targets in wording.target_series(found).items():
         worst = min(targets, key=order)
         named = {name: text for name, text in named.items() if name not in targets}
         named[worst] = f"{series}: worst of {len(targets)}, {worst}"
@@ -498,7 +501,7 @@ def lines(results: Results) -> list[Line]:
 
 def uses(metrics: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
     """(metric, by whom) -> system -> the row of all people together."""
-    own = where(metrics, family=frame.UTILITY, metric=frame.UTILITY_MEASURES)
+    own = where(metrics, family=frame.UTILITY, metric=UTILITY_MEASURES)
     if own["gender"].nunique() != 1:
         own = where(own, gender="")
     found: dict[tuple[str, str], dict[str, Any]] = {}
@@ -542,7 +545,7 @@ class Trade:
     @property
     def measure(self) -> Measure:
         """The measure of utility."""
-        return frame.MEASURES[self.metric]
+        return measures.MEASURES[self.metric]
 
     def front(self) -> list[TradePoint]:
         """Systems that no other dominates, by rising privacy."""
@@ -568,7 +571,7 @@ class Trade:
             if point not in front
         ]
         worse = [p.system for p in self.points if bare and self.dominates(bare, p)]
-        return frame.say("front", trade=self, front=front, behind=behind, worse=worse)
+        return say("front", trade=self, front=front, behind=behind, worse=worse)
 
     def _doubt(self, a: TradePoint, b: TradePoint) -> str:
         """In what the intervals of two systems overlap, or are not known."""
@@ -576,19 +579,19 @@ class Trade:
         if not all(value.bounded for pair in pairs.values() for value in pair):
             return " (intervals not known)"
         overlap = [name for name, (x, y) in pairs.items() if not x.apart(y)]
-        return f" (intervals of {frame.enumerate_words(overlap)} overlap)" if overlap else ""
+        return f" (intervals of {wording.enumerate_words(overlap)} overlap)" if overlap else ""
 
 
 def trades(metrics: pd.DataFrame) -> list[Trade]:
     """Every split, measure of utility and recogniser that have both privacy and utility."""
-    metrics = metrics[~metrics["system"].isin(frame.target_voices(frame.each(metrics, "system")))]
+    metrics = metrics[~metrics["system"].isin(wording.target_voices(frame.each(metrics, "system")))]
     privacy: dict[str, dict[str, Any]] = {}
     for (split, system), eer in strongest(metrics).items():
         privacy.setdefault(split, {})[system] = eer
     bares, found = unprotected(metrics), []
-    useful = where(metrics, metric=frame.UTILITY_MEASURES)
+    useful = where(metrics, metric=UTILITY_MEASURES)
     kinds = useful.groupby(["metric", "evaluator"], sort=False)
-    of = frame.UTILITY_MEASURES.index
+    of = UTILITY_MEASURES.index
     for (metric, recogniser), own in sorted(kinds, key=lambda kind: of(kind[0][0])):
         for split in sorted(set(own["split"]) & set(privacy)):
             attacked = privacy[split]
@@ -597,7 +600,7 @@ def trades(metrics: pd.DataFrame) -> list[Trade]:
             lowest = min(eers, key=lambda f: folded(f.value), default=None)
             bare = bares.get((split, lowest.evaluator)) if lowest else None
             before = TradePoint("original", _value(bare), _value(measured.pop("original", None)))
-            points, left_out = _points(attacked, measured, frame.MEASURES[metric].title)
+            points, left_out = _points(attacked, measured, measures.MEASURES[metric].title)
             bare_point = before if before.defined else None
             found.append(Trade(split, metric, recogniser, points, bare_point, left_out))
     return found
@@ -652,7 +655,7 @@ def over_targets(
     bare = where(people, system="original", attacker="unprotected").set_index("speaker")["value"]
     attacked = where(people, system=results.target_series()[series])
     tried = attacked.groupby("attacker")["system"].nunique()
-    known = [attack for attack in reversed(frame.PROTECTED) if attack in tried.index]
+    known = [attack for attack in reversed(wording.PROTECTED) if attack in tried.index]
     attack = max(known, key=lambda name: tried[name], default="")
     own = where(attacked, attacker=attack)
     table = own.pivot(index="speaker", columns="system", values="value").dropna()

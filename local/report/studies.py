@@ -14,10 +14,21 @@ from typing import Any, ClassVar
 from pandas import DataFrame, Series, concat, read_csv
 
 from local.metrics.intervals import holm, key
-from local.report import frame, tables
-from local.report.frame import MEASURES, NOTHING, Measure, Value, number, render
+from local.report import frame, measures
 from local.report.gather import check_losses, labelled, origin, tabulate
-from local.report.tables import CERTAIN, Table, dashed, headed, of_table, pivot, published
+from local.report.measures import MEASURES, NOTHING, Measure, Value, number
+from local.report.tables import (
+    CERTAIN,
+    CITED,
+    Table,
+    dashed,
+    headed,
+    of_table,
+    pivot,
+    published,
+    read_mark,
+)
+from local.report.wording import code, render
 from utils.cli import UserError
 from utils.tables import read_json_object, write_file, write_json
 
@@ -63,9 +74,9 @@ def mean(values: Iterable[float]) -> Value:
 
 # ---- Searches for identities after Seo et al. 2025 (NIST), theirs beside ours.
 
-THEIRS = tables.CITED["003"]
+THEIRS = CITED["003"]
 ORIGINAL, WITHOUT = "original", "EER without SDID"  # their words for unprotected speech
-RANKED = frame.TABLES["ranked"]
+RANKED = measures.TABLES["ranked"]
 TESTED = ("cmc_1", "cmc_10", "auc_cmc", "mean_rank")
 Place = tuple[str, str, str]  # system, list, evaluator
 
@@ -149,7 +160,7 @@ class Searches(Study):
 
     def search(self) -> Table:
         """Table 6: AUC-CMC, mean ranks, cross-profile EER."""
-        table = self._searches(frame.COLUMNS["search"])
+        table = self._searches(measures.COLUMNS["search"])
         table.header.append("cross-profile EER (%)")
         for row in table.rows:
             cross = dashed(self.value(row[0], "cross", row[1], "eer"), EER)
@@ -163,8 +174,8 @@ class Searches(Study):
             every = (self.value(system, f"leakage_p{p}", by, column.name) for by, p in self.places)
             return [one.value for one in every if not math.isnan(one.value)]
 
-        rows = [([s, str(len(found(s, frame.COLUMNS["hits"][0])))], s) for s in self.systems]
-        columns = headed(frame.COLUMNS["hits"])
+        rows = [([s, str(len(found(s, measures.COLUMNS["hits"][0])))], s) for s in self.systems]
+        columns = headed(measures.COLUMNS["hits"])
         return pivot(["system", "mean of"], rows, columns, lambda system, column: dashed(
             mean(found(system, column)), column.but(digits=2)
         ))  # fmt: skip
@@ -177,7 +188,7 @@ class Searches(Study):
             for (system, by, profile), at in self._searched()
             for kind, name in kinds.items()
         ]
-        names, columns = ["system", "evaluator, profile"], headed(frame.COLUMNS["hits"])
+        names, columns = ["system", "evaluator, profile"], headed(measures.COLUMNS["hits"])
         return pivot(names, rows, columns, lambda row, column: self._cell(
             row[0], column.but(kind=row[1])
         ))  # fmt: skip
@@ -191,11 +202,11 @@ class Searches(Study):
         construction.
         """
         some = any(self.value(*at, "cca_top10").defined for _, at in self._searched())
-        return self._searches(m for m in frame.COLUMNS["space"] if some or "cca" not in m.name)
+        return self._searches(m for m in measures.COLUMNS["space"] if some or "cca" not in m.name)
 
     def significance(self) -> Table:
         """p values of the searches against the clustered chance, corrected over the systems."""
-        return self._searches(frame.COLUMNS["significance"])
+        return self._searches(measures.COLUMNS["significance"])
 
     def printed(self, table: str, kind: str = "") -> dict[str, list[str]]:
         """Figures of a table as the paper prints them, by system; of Table 8 then shares above the
@@ -300,7 +311,7 @@ def nist_table(words: Sequence[str], page: Path) -> Table:
     if not folders or name not in Searches.marked:
         known = ", ".join(Searches.marked)
         raise UserError(f"{page}: table: nist takes FOLDER... and one of {known}")
-    tables: list[Any] = [frame.read_metrics(page.parent / at / "metrics.csv") for at in folders]
+    tables: list[Any] = [frame.read_figures(page.parent / at / "metrics.csv") for at in folders]
     of, made = Searches(concat(tables)), name.rstrip("12")
     return of.trials(name) if made == "trial" else getattr(of, name)()
 
@@ -433,7 +444,7 @@ class GeneratorFigures(Study):
             mean, *ends = (number(of[f"{what}_cosine"], 3) for what in ("mean", "min", "max"))
             used = indices == "calibrated" or (name, "calibrated") not in most
             lines.append(
-                [frame.code(name), indices, f"{int(of['n']):,}", mean, ", ".join(ends),
+                [code(name), indices, f"{int(of['n']):,}", mean, ", ".join(ends),
                  number(100 * of[_SHARE], 1) if _SHARE in of else "",
                  f"{1000 * cost:.2g}" if used and cost else ""]
             )  # fmt: skip
@@ -486,5 +497,5 @@ class GeneratorFigures(Study):
 def voices_table(words: Sequence[str], page: Path) -> Table:
     """`<!-- table: voices FOLDER -->`: generators of FOLDER/generators.csv: how much alike the most
     voices are, and their cost."""
-    (folder, *_), _ = tables.read_mark(words, page, "FOLDER")
+    (folder, *_), _ = read_mark(words, page, "FOLDER")
     return GeneratorFigures(read_rows(page.parent / folder / "generators.csv")).voices()

@@ -12,10 +12,14 @@ import pandas as pd
 from pandas import DataFrame, to_numeric
 
 from local.metrics.recordings import LENGTHS
+from local.metrics.registry import KNOWN
 from local.protocols.attackers import CONTROLS
-from local.report import frame, select
-from local.report.frame import MEASURES, Marked, Measure, Value, show, value_of, where
-from local.report.select import Judged, Verdict
+from local.report import frame, measures, select, wording
+from local.report.frame import each, value_of, where
+from local.report.measures import MEASURES, TABLES, Measure, Value, show
+from local.report.results import Results
+from local.report.select import Judged, Verdict, no_controls
+from local.report.wording import Marked
 from utils.cli import UserError
 
 Row = TypeVar("Row")
@@ -35,8 +39,8 @@ class Table:
     def markdown(self) -> str:
         """The table in Markdown; its cells show what they hold, whoever named it."""
         if not self.rows:
-            return frame.MISSING.capitalize() + "."
-        lines = [[frame.plain(text) for text in line] for line in (self.header, *self.rows)]
+            return measures.MISSING.capitalize() + "."
+        lines = [[wording.plain(text) for text in line] for line in (self.header, *self.rows)]
         lines.insert(1, ["---"] * len(self.header))
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
@@ -45,7 +49,8 @@ class Table:
 class Spec:
     """A table with a row for each subject of a family of figures, by split and system.
 
-    counts: its last columns. attackers: whether each attacker has rows; else those of none.
+    counts: its last columns. attackers: whether each attacker has rows; else those of none. of:
+    what it is computed of.
     """
 
     title: str
@@ -53,11 +58,12 @@ class Spec:
     family: str
     counts: Mapping[str, str]
     attackers: bool = False
+    of: str = ""
 
 
 SPECS = {
-    name: Spec(**own | {"columns": frame.read_columns(own["columns"])})
-    for name, own in frame.TABLES["report"].items()
+    name: Spec(**own | {"columns": measures.read_columns(own["columns"])})
+    for name, own in KNOWN["tables"].items()
 }
 PROSODY = SPECS.pop("prosody")  # of no evaluator of privacy, so not among the others
 
@@ -89,10 +95,12 @@ def tabulate(spec: Spec, metrics: pd.DataFrame) -> Table:
     """The table of a specification. Where there are several evaluators, each row names those who
     have all of its figures: back ends of one encoder share what is of its x-vectors alone."""
     found = frame.values(metrics, *SUBJECT, "figure")
-    own = where(metrics, family=spec.family, attacker=[*frame.ATTACKERS] if spec.attackers else "")
+    own = where(
+        metrics, family=spec.family, attacker=[*wording.ATTACKERS] if spec.attackers else ""
+    )
     own = own.drop_duplicates([*SUBJECT]).sort_values("split", kind="stable")
     names = ["split", "system", "attacker"][: 3 if spec.attackers else 2]
-    rows = [([f.split, f.system, frame.attacker(f.attacker)][: len(names)], f)
+    rows = [([f.split, f.system, wording.attacker(f.attacker)][: len(names)], f)
             for f in own.itertuples()]  # fmt: skip
     columns: list[tuple[str, Measure | str]] = [*headed(spec.columns), *spec.counts.items()]
     made = pivot(names, rows, columns, lambda f, column: (
@@ -117,14 +125,14 @@ def _cell(found: Mapping[tuple[str, ...], Value], f: Any, m: Measure) -> str:
     if m.family:
         who = "original" if m.attacker == "unprotected" else f.system
         of = (f.split, who, m.family, m.attacker, f.evaluator)
-    chance = found.get((*of, m.but(kind="chance").figure), frame.NOTHING)
+    chance = found.get((*of, m.but(kind="chance").figure), measures.NOTHING)
     if m.name == "cca_top10" and m.kind == "value" and chance.value > CERTAIN:
-        return frame.UNDEFINED
-    nobody = "–" if m.recordings else frame.MISSING  # has so many recordings
+        return measures.UNDEFINED
+    nobody = "–" if m.recordings else measures.MISSING  # has so many recordings
     return show(found.get((*of, m.figure)), m, missing=nobody)
 
 
-_USEFUL = (*frame.UTILITY_MEASURES, "cer", "hypotheses_cut", "mos_drop")
+_USEFUL = (*measures.UTILITY_MEASURES, "cer", "hypotheses_cut", "mos_drop")
 
 
 def utility_table(metrics: pd.DataFrame) -> Table:
@@ -164,8 +172,8 @@ def crowd_table(metrics: pd.DataFrame) -> Table:
     and the same by cosines as regulators' criterion has them."""
     cells = []
     rows = where(metrics, family=frame.CROWD, metric=[*CROWDS])
-    for f in select.no_controls(rows).itertuples():
-        who = (f.split, f.system, frame.attacker(f.attacker), f.evaluator)
+    for f in no_controls(rows).itertuples():
+        who = (f.split, f.system, wording.attacker(f.attacker), f.evaluator)
         of = (*who, CROWDS[f.metric], f.recordings)
         cells.append((of, int(f.candidates), show(value_of(f), MEASURES["named"])))
     sizes = {n: f"of {n} (%)" for n in sorted({n for _, n, _ in cells})}
@@ -176,14 +184,14 @@ def crowd_table(metrics: pd.DataFrame) -> Table:
 def group_table(metrics: pd.DataFrame) -> Table:
     """The strongest attacker by group of people, a row a system, figure and attribute: each group,
     the worst, and by how much the best-protected one is better off."""
-    own, rows = select.no_controls(where(metrics, family=frame.GROUPS)), []
+    own, rows = no_controls(where(metrics, family=frame.GROUPS)), []
     for gap in where(own, kind="gap").itertuples():
         names = ("system", "attribute", "metric", "recordings")
         found = where(own, kind="value", **{name: getattr(gap, name) for name in names})
         told = [f"{_group(f.attribute, f.group)}: {show(value_of(f), EER)}"
                 for f in found.sort_values("group").itertuples()]  # fmt: skip
         worst = found.loc[(MEASURES[gap.metric].better * found["value"]).idxmin(), "group"]
-        figure = frame.TABLES["groups"][gap.metric][gap.recordings]
+        figure = TABLES["groups"][gap.metric][gap.recordings]
         group = _group(gap.attribute, worst)
         rows.append([gap.system, figure, "; ".join(told), group, show(value_of(gap), EER)])
     return Table(["system", "figure (%)", "groups", "worst group", "gap (points)"], rows)
@@ -191,7 +199,7 @@ def group_table(metrics: pd.DataFrame) -> Table:
 
 def _group(attribute: str, value: str) -> str:
     words = f"age {value.replace('_', ' ')}"
-    return frame.VOICES.get(value, value) if attribute == "sex" else words
+    return wording.VOICES.get(value, value) if attribute == "sex" else words
 
 
 def enrolment_table(metrics: pd.DataFrame) -> Table:
@@ -213,10 +221,10 @@ def enrolment_table(metrics: pd.DataFrame) -> Table:
 
 def by(attack: select.Evidence) -> str:
     """Who attacked."""
-    return f"{frame.attacker(attack.attacker)}, {attack.evaluator}"
+    return f"{wording.attacker(attack.attacker)}, {attack.evaluator}"
 
 
-def verdict_table(runs: Mapping[str, frame.Results]) -> Table:
+def verdict_table(runs: Mapping[str, Results]) -> Table:
     """A row a system, group of people and run: the verdict, who attacks best with one recording of
     a person (and the same evaluator without protection) and with all, who names most people, the
     worst-protected person, and what is left of use. Columns of nothing are left out. runs: by what
@@ -242,16 +250,16 @@ def verdict_table(runs: Mapping[str, frame.Results]) -> Table:
     return Table([header[i] for i in some], [[row[i] for i in some] for _, row in rows])
 
 
-def _verdict(own: Judged, results: frame.Results) -> list[str]:
+def _verdict(own: Judged, results: Results) -> list[str]:
     row = [own.group, str(own.verdict)]
     for n in ("1", "all"):
         one = own.verdict.eers.get(n)
         bare = one.attack.bare if one and one.attack.bare.defined else None
         row += [show(one.eer, EER), by(one.attack)] if one else 2 * ["–"]
         row += [show(bare, EER, missing="–")] if n == "1" else []
-    row += [frame.say("named", attack=own.named), by(own.named)] if own.named else 2 * ["–"]
+    row += [wording.say("named", attack=own.named), by(own.named)] if own.named else 2 * ["–"]
     beside = select.beside_words(results.metrics).get((own.system, own.split))
-    linked = own.worst and f"{own.worst.name} ({frame.number(own.worst.linkability)})"
+    linked = own.worst and f"{own.worst.name} ({measures.number(own.worst.linkability)})"
     return [*row, show(beside, select.POINTS, missing="–"), linked or "–"]
 
 
@@ -268,15 +276,15 @@ def used(kept: Uses, system: str, *, unit: bool = False) -> list[tuple[tuple[str
     return told
 
 
-def run_table(runs: Mapping[str, frame.Results]) -> Table:
+def run_table(runs: Mapping[str, Results]) -> Table:
     """A row a run: its corpus, attackers, evaluators, date, commit and command."""
     rows = []
     for run, results in runs.items():
         attacked = frame.eers(results.metrics)
-        who = frame.each(attacked[attacked["system"] != "original"], "attacker")
-        by_whom = ", ".join(frame.each(attacked, "evaluator"))
+        who = each(attacked[attacked["system"] != "original"], "attacker")
+        by_whom = ", ".join(each(attacked, "evaluator"))
         told = [results.origin.get(name, "–") for name in ("date", "commit", "command")]
-        attackers = ", ".join(map(frame.attacker, who))
+        attackers = ", ".join(map(wording.attacker, who))
         rows.append([run, results.corpus, attackers, by_whom, *told])
     head = ["run", "corpus", "attackers", "evaluators", "date", "commit", "command"]
     return Table(head, rows)
@@ -286,16 +294,16 @@ def difference_table(metrics: pd.DataFrame) -> Table:
     """How far the strongest attacker's EER on the first system lies above that on the second, a row
     a pair and split; * where the interval leaves out 0."""
     cells = []
-    own = select.no_controls(where(metrics, metric="eer_difference"))
+    own = no_controls(where(metrics, metric="eer_difference"))
     for f in own[~own["group"].isin(CONTROLS[1:])].itertuples():
         sure = f.low > 0 or f.high < 0
-        at = (frame.group_of(f.split), f.system, f.group)
+        at = (wording.group_of(f.split), f.system, f.group)
         cells.append((at, f.recordings, show(value_of(f), select.POINTS) + " *" * sure))
     heads = {"1": "from one (points)", "all": "from all (points)"}
     return grid(["voices", "first system", "second system"], cells, heads)
 
 
-def verdict_lines(results: frame.Results) -> list[str]:
+def verdict_lines(results: Results) -> list[str]:
     """The verdicts for a console, in at most two lines: systems by verdict, a line for each group
     of people; where more lines would differ, each system by the worst of its groups."""
     found = select.verdicts(results)
@@ -318,7 +326,7 @@ def _by_level(verdicts: Mapping[str, Verdict]) -> str:
         own = {system: v.why for system, v in verdicts.items() if v.level is level}
         why = next(iter(own.values())) if len({*own.values()}) == 1 else ""
         said = f"{select.WORDS[level]}, {why}" if why else select.WORDS[level]
-        told.append(f"{said} ({frame.enumerate_words([*own], most=4)})")
+        told.append(f"{said} ({wording.enumerate_words([*own], most=4)})")
     return " · ".join(told)
 
 
@@ -330,7 +338,7 @@ FOLDER, CARDS = DOCS / "published", DOCS / "metrics"
 
 # ---- Printed figures and claims.
 
-CITED = frame.TABLES["papers"]  # as pages cite them, by the name of the file
+CITED = TABLES["papers"]  # as pages cite them, by the name of the file
 PUBLISHED = (
     "table", "system", "ours", "set", "family", "attacker", "evaluator", "metric", "value",
     "spread", "unit",
@@ -375,7 +383,7 @@ def of_table(paper: str, table: str) -> DataFrame:
     """The figures of one table; UserError if the paper has none of that name."""
     every = published(paper)
     if (found := frame.where(every, table=table)).empty:
-        names = ", ".join(frame.each(every, "table"))
+        names = ", ".join(each(every, "table"))
         raise UserError(f"{FOLDER / paper}.tsv: no table {table}; known: {names}")
     return found
 
@@ -461,7 +469,7 @@ def _figures(folders: Sequence[Path], evaluators: str) -> dict[Place, dict[str, 
     """Figures of use, and of privacy by these evaluators: by split, family, attacker and metric,
     systems in order with their values, of equal ones the first."""
     found: dict[Place, dict[str, Value]] = {}
-    for f in (f for at in folders for f in frame.read_metrics(at / "metrics.csv").itertuples()):
+    for f in (f for at in folders for f in frame.read_figures(at / "metrics.csv").itertuples()):
         if f.family == frame.UTILITY or f.evaluator in evaluators.split(","):
             own = found.setdefault((f.split, f.family, f.attacker, f.figure), {})
             own.setdefault(f.system, frame.value_of(f))
@@ -517,7 +525,7 @@ def _render(paper: str, rows: DataFrame, by_system: bool) -> Table:
                 title = f"here, {splits[place]}" if by_system and len(splits) > 1 else "here"
                 cells = {name: show(v, _beside(own), missing="") for name, v in found.items()}
                 filled.append((title, cells))
-    lines = [[name[0], *map(frame.code, name[1:]), *(cells.get(name, "") for _, cells in filled)]
+    lines = [[name[0], *map(wording.code, name[1:]), *(cells.get(name, "") for _, cells in filled)]
              for name in dict.fromkeys(rows["row"])]  # fmt: skip
     header = [f"system of {CITED[paper]}", *names[1:], *(title for title, _ in filled)]
     return Table(header, lines)
@@ -527,8 +535,7 @@ def _render(paper: str, rows: DataFrame, by_system: bool) -> Table:
 
 # As headings have them, and their cards; of two that fit the same letters the first one counts.
 TERMS = {"legal linkability": "legal", "singling out": "legal", "chance": "chance"} | {
-    term: next(m.card for m in MEASURES.values() if term in m.title)
-    for term in frame.TABLES["terms"]
+    term: next(m.card for m in MEASURES.values() if term in m.title) for term in TABLES["terms"]
 }
 _TERM = re.compile("|".join(map(re.escape, TERMS)))
 _SHOWN = ("Question", "Range and direction", "Hides")
@@ -536,9 +543,11 @@ _LINK = re.compile(r"\[([^]]*)\]\([^)]*\)")
 
 
 class Card(NamedTuple):
-    """name: of its file; paragraphs: what is asked, how to read it, what it hides."""
+    """name: of its file; keys: of metrics; paragraphs: what is asked, how to read it, what it
+    hides."""
 
     name: str
+    keys: str
     title: str
     paragraphs: tuple[str, ...]
 
@@ -554,16 +563,25 @@ def terms_in(texts: Iterable[str]) -> dict[str, str]:
 
 def cards() -> Iterator[Card]:
     """Every card that a term has, by name."""
-    for name in sorted(set(TERMS.values())):
-        text = (CARDS / f"{name}.md").read_text(encoding="utf-8")
-        title = text.splitlines()[0].removeprefix("# ")
-        told = re.findall(r"^\*\*([^*]+)\.\*\* (.+)$", text, flags=re.MULTILINE)
-        yield Card(
-            name,
-            _plain(title.rpartition("`: ")[2] or title),
-            tuple(_plain(said) for what, said in told if what in _SHOWN)
-            or (_plain(text.split("\n\n")[1]),),
-        )
+    return map(_read_card, sorted(set(TERMS.values())))
+
+
+def _read_card(name: str) -> Card:
+    text = (CARDS / f"{name}.md").read_text(encoding="utf-8")
+    keys, _, title = text.splitlines()[0].removeprefix("# ").rpartition(": ")
+    told = re.findall(r"^\*\*([^*]+)\.\*\* (.+)$", text, flags=re.MULTILINE)
+    shown = tuple(_plain(said) for what, said in told if what in _SHOWN)
+    return Card(name, keys, _plain(title), shown or (_plain(text.split("\n\n")[1]),))
+
+
+def cards_table() -> Table:
+    """`<!-- table: cards -->`: the question, metrics and name of each card."""
+    every = (_read_card(path.stem) for path in sorted(CARDS.glob("[!R]*.md")))
+    rows: list[list[str]] = [
+        [card.paragraphs[0], Marked(card.keys), Marked(f"[{card.title}]({card.name}.md)")]
+        for card in every
+    ]
+    return Table(["question", "metrics", "card"], rows)
 
 
 def _plain(text: str) -> str:

@@ -205,7 +205,8 @@ class VoiceConversion(Anonymiser):
         f0 = self._f0_map(source, target)
         if not self.own.reads:
             return self._synthesiser.convert(wave, target, f0), dict(info)
-        made, seconds, words = cast("BnSynthesiser", self._synthesiser).tell(wave, target, f0)
+        synthesiser = cast("BnSynthesiser", self._synthesiser)
+        made, seconds, words = synthesiser.tell(wave, target, f0, source.language)
         return made, info | base.told_as(seconds) | {base.WORDS: words}
 
     def hear(self, wave: Float64) -> str:
@@ -250,14 +251,14 @@ class VoiceConversion(Anonymiser):
         return np.maximum([half, quarter], np.finfo(float).tiny)
 
     def _make(self, key: VoiceKey, source: SourceSpeaker) -> Pseudo:
-        own, draws, exclude = self.own, self.draws, {source.speaker}
+        own, draws = self.own, self.draws
         # One vector for all depends on no source; but no source is among their own voices.
         level = "" if self._generator.name == CONSTANT else self.level
         wanted = wanted_of(level, None if own.gender == ANY else own.gender, key, source, draws)
         y, drawn = self._generator.generate(wanted)
         if own.leak:
             y = (1.0 - own.leak) * y + own.leak * _alike(source.xvector, y)
-        voices, weights = self._nearest(y, wanted.gender, exclude)
+        voices, weights = self._nearest(y, wanted.gender, {source.speaker})
         f0, warp = self._f0_stats(drawn, voices, weights), None
         energy, slope = 1.0, 0.0
         if own.bends:  # the change of vocal tract of a pseudo-speaker, so that few formants stay

@@ -4,9 +4,11 @@ import hashlib
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -439,10 +441,11 @@ class WhisperNetwork:
             raise UserError(f"{folder or WHISPER}: {TOKENISER}: {error}") from error
         self._mel = mel(sr=SAMPLE_RATE, n_fft=_WINDOW, n_mels=self._model.n_mels)
 
-    def encode(self, samples: Float64) -> Any:
-        """Frames of a signal (n,) at 16 kHz of at most WHISPER_SECONDS, as CTranslate2 holds them:
-        (1, 1500, d), of which the first n // WHISPER_FRAME are of the signal."""
-        features = self._features(samples)[None].astype(np.float32)
+    def encode(self, samples: Float64, silence: float = WHISPER_SECONDS) -> Any:
+        """Frames (1, T, d) of a signal (n,) at 16 kHz and so many seconds of silence, together at
+        most WHISPER_SECONDS, as CTranslate2 holds them: the first n // WHISPER_FRAME are its own,
+        and T is 1500 by default."""
+        features = self._features(samples, silence)[None].astype(np.float32)
         return self._model.encode(self._view(np.ascontiguousarray(features)), to_cpu=True)
 
     def languages(self, frames: Any) -> dict[str, float]:
@@ -451,7 +454,7 @@ class WhisperNetwork:
         if not self._model.is_multilingual:
             return {"en": 1.0}
         (found,) = self._model.detect_language(frames)
-        return {name.strip("<|>"): float(probability) for name, probability in found}
+        return {name.strip("<|>"): probability for name, probability in found}
 
     def write(self, frames: Any, language: str, limit: int) -> tuple[list[int], bool]:
         """Tokens of at most `limit`, each the likeliest, and whether the end was reached."""
@@ -464,10 +467,10 @@ class WhisperNetwork:
         tokens = [int(token) for token in found.sequences_ids[0]]
         return tokens[:limit], len(tokens) < limit
 
-    def _features(self, samples: Float64) -> Float64:
-        """Log mel energies (n_mels, 3000), scaled as Whisper learnt them."""
-        n = round(WHISPER_SECONDS * SAMPLE_RATE)
-        filled = np.pad(samples, (0, max(0, n - len(samples))))[:n]
+    def _features(self, samples: Float64, silence: float) -> Float64:
+        """Log mel energies (n_mels, 2 T), scaled as Whisper learnt them; see `encode`."""
+        more, most = (round(x * SAMPLE_RATE) for x in (silence, WHISPER_SECONDS))
+        filled = np.pad(samples, (0, more))[:most]
         padded = np.pad(filled, _WINDOW // 2, mode="reflect")
         frames = np.lib.stride_tricks.sliding_window_view(padded, _WINDOW)[:-1:_HOP]
         window = np.hanning(_WINDOW + 1)[:-1]
@@ -512,31 +515,37 @@ class WhisperRecogniser:
             words.append(self._network.tokens.decode(tokens).strip())
         return Hypothesis(" ".join(words), "; ".join(notes))
 
-    def language_of(self, utt: str, samples: Float64) -> tuple[str, float]:
+    def language_of(
+        self, utt: str, samples: Float64, silence: float = WHISPER_SECONDS
+    ) -> tuple[str, float]:
         """Code of the language of a recording (n,) at 16 kHz and its probability, the mean of three
-        pieces of a long one; an empty text and 0 for digital silence."""
+        pieces of a long one, each with so much silence (`WhisperNetwork.encode`); an empty text and
+        0 for digital silence."""
         signal = condition(utt, samples)
         if signal is None:
             return "", 0.0
         pieces = [*cut_at_pauses(signal, WHISPER_SECONDS)]
         places = np.linspace(0, len(pieces) - 1, min(len(pieces), _LANGUAGE_PIECES)).round()
-        told = [self._network.languages(self._network.encode(pieces[int(at)])) for at in places]
+        network = self._network
+        told = [network.languages(network.encode(pieces[int(at)], silence)) for at in places]
         mean = {name: float(np.mean([one[name] for one in told])) for name in told[0]}
-        best = max(mean, key=mean.__getitem__)
-        return best, mean[best]
+        return max(mean.items(), key=itemgetter(1))
 
 
-@cache
-def _listener() -> WhisperRecogniser:
-    """Whisper, loaded once a process; UserError where it is not installed."""
-    return WhisperRecogniser()
+_listener = cache(WhisperRecogniser)  # loaded once a process
 
 
 def foreign(utt: str, samples: Float64) -> str:
     """Code of the language of a recording (n,) at 16 kHz that is surely not English; nothing for
-    any other, and where Whisper is not installed."""
-    try:
-        language, probability = _listener().language_of(utt, samples)
-    except UserError:
-        return ""
-    return language if language != "en" and probability >= SURE else ""
+    any other, and where Whisper is not installed.
+
+    It hears all of 30 s where a second of silence makes another language likely: that takes a tenth
+    of the time, and some accents for languages.
+    """
+    language = ""
+    with suppress(UserError):
+        for silence, least in ((1.0, 0.5), (WHISPER_SECONDS, SURE)):
+            language, probability = _listener().language_of(utt, samples, silence)
+            if language == "en" or probability < least:
+                return ""
+    return language

@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 from functools import cache
 from itertools import compress, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import espeakng_loader
 import numpy as np
@@ -18,15 +18,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from steps.asr import engines
 from steps.asr.recognisers import Recogniser
 from steps.audio import SAMPLE_RATE
 from steps.content.extractors import ContentLayout
 from utils.arrays import Bool, Float32, Float64
 from utils.cli import UserError
 from utils.settings import read_settings
-
-if TYPE_CHECKING:
-    from steps.asr.engines import Aligner
 
 # ---- Phones of an English text, by eSpeak NG.
 
@@ -155,7 +153,7 @@ def spellings(text: str) -> list[str]:
     return list(dict.fromkeys((text, parted(r"\d(?=\d)"), parted(r"\d(?=(\d\d)+(?!\d))"))))
 
 
-def aligned(aligner: "Aligner", utt: str, samples: Float64, text: str) -> list[Phone]:
+def aligned(aligner: engines.Aligner, utt: str, samples: Float64, text: str) -> list[Phone]:
     """Phones of a text with their lengths in speech (n,) at 16 kHz that says it, and its pauses.
 
     UserError where the speech does not say the text.
@@ -396,6 +394,7 @@ class Reader(nn.Module):
 _FADE = 5  # frames of content over which what is read and what is heard are faded into each other
 _AGREES = 0.5  # cosine of content as read and as heard of a word that was said
 _UNREAD = 0.3  # mean of how sure words are, by their time, below which they are not read
+_ENGLISH = re.compile("en(g|glish)?([-_].*)?", re.IGNORECASE)  # en, eng, en-GB, English
 _ASKED = 0.6  # the same, below which they are not read if their language is surely another
 _LOUD = 0.01  # power beside the mean one of words, from which on a sound between them counts
 
@@ -428,18 +427,19 @@ class RepairingReader:
         """doubt: a word stays as it was heard where the recogniser's probability of it, less where
         content as read and as heard disagree, is below 1 - doubt; None: no word does. in_place:
         whether every word is said where it was; else in its usual time."""
-        from steps.asr.engines import Aligner
-
         self._recogniser, self._reader = recogniser, reader
         self._doubt = 1.0 if doubt is None else doubt
-        self._aligner, self._in_place = Aligner(), in_place
+        self._aligner, self._in_place = engines.Aligner(), in_place
 
-    def read(self, wave: Float64, heard: Float64, of: ContentLayout) -> Repaired | None:
+    def read(
+        self, wave: Float64, heard: Float64, of: ContentLayout, language: str | None = None
+    ) -> Repaired | None:
         """Read a signal (m,) at 16 kHz, of content heard (T, d), normalised; None where that cannot
-        be: it has no words, does not say what was recognised, or that is unsure on the whole, also
-        where it is less unsure and Whisper, if installed, hears another language than English."""
-        from steps.asr.engines import foreign
-
+        be: it has no words, does not say what was recognised, that is unsure on the whole, or the
+        language is not English. Where the language is not given, Whisper, if installed, is asked
+        for it where words are less unsure."""
+        if language and not _ENGLISH.fullmatch(language):
+            return None
         text, probable = heard_words(self._recogniser, wave)
         fits = [fit for one in spellings(text) if (fit := self._fit(wave, one, heard, of))]
         if not fits:
@@ -451,12 +451,11 @@ class RepairingReader:
         own = written(words, text)
         certain = np.array([min(probable[i] for i in places) for places in own]) * known
         sure = float(np.average(certain, weights=np.diff(found)[:, 0]))
-        if sure < _UNREAD or (sure < _ASKED and foreign("", wave)):
+        if sure < _UNREAD or (sure < _ASKED and not language and engines.foreign("", wave)):
             return None
         doubtful = certain < 1 - self._doubt
         said, kept = _mask(spans, n_frames), _mask(compress(spans, doubtful), n_frames)
-        hushed = ~said & _loud(wave, said)
-        masks = {"read": said & ~kept, "heard": kept, "hushed": hushed}
+        masks = {"read": said & ~kept, "heard": kept, "hushed": ~said & _loud(wave, said)}
         seconds = {what: float(mask.sum()) / 100 for what, mask in masks.items()}
         if self._in_place:
             return Repaired(content, voiced, _shares(kept, len(heard), of), seconds)
@@ -529,9 +528,9 @@ def agreement(read: Float32, heard: Float64, words: Sequence[Bool]) -> Float64:
     none, 1 from a cosine of _AGREES on; 1 where a word has no frame."""
     one, other = read - read.mean(axis=0), heard - heard.mean(axis=0)
     products = [(one * other).sum(axis=1), (one**2).sum(axis=1), (other**2).sum(axis=1)]
-    sums = np.array([[x[mask].sum() for x in products] for mask in words])
+    cross, ours, theirs = np.array([[x[mask].sum() for mask in words] for x in products])
     with np.errstate(invalid="ignore", divide="ignore"):
-        cosines = sums[:, 0] / np.sqrt(sums[:, 1] * sums[:, 2])
+        cosines = cross / np.sqrt(ours * theirs)
     return np.clip(np.nan_to_num(cosines, nan=1.0) / _AGREES, 0, 1)
 
 
@@ -546,7 +545,7 @@ def heard_words(recogniser: Recogniser, wave: Float64) -> tuple[str, Sequence[fl
 def _faded(mask: Bool) -> Float32:
     """Shares (T,) of a mask of frames of content, rising and falling around its edges."""
     window = np.hanning(_FADE + 2)[1:-1]
-    padded = np.pad(mask.astype(np.float64), _FADE // 2, mode="edge")
+    padded = np.pad(mask, _FADE // 2, mode="edge")
     return np.convolve(padded, window / window.sum(), "valid").astype(np.float32)
 
 

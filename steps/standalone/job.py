@@ -276,17 +276,6 @@ def read_speakers(path: Path, folder: Path) -> dict[str, str]:
     return found
 
 
-def _read_pairs(path: Path, what: str, fits: Callable[[str], bool]) -> dict[str, str]:
-    """Read a table `<file> TAB <what>`; UserError for another line, and for a file twice."""
-    found: dict[str, str] = {}
-    for number, line in read_lines(path):
-        name, _, value = line.rstrip("\r\n").partition("\t")
-        if not name or not value.strip() or not fits(value) or name in found:
-            raise UserError(f"{path}:{number}: not `<file> TAB <{what}>`, or a file twice")
-        found[name] = value
-    return found
-
-
 def choose_key(key: str | None, key_file: Path | None) -> tuple[str, bool]:
     """The key, or the secret in the first line of its file, or a fresh secret of 128 bits; and
     whether it is fresh. The file may be a pipe, which is read once. UserError for a file without a
@@ -447,7 +436,7 @@ def made_with(out: Path, key: str | None) -> dict[str, Any]:
     where the key was another, or cannot be checked."""
     if parts_of(out / JOURNAL):
         raise UserError(f"{out}: was made in shards; end it by protecting it once without --shard")
-    rows = _rows(out / JOURNAL) if is_there(out / JOURNAL) else []
+    rows = _rows(out / JOURNAL)
     salt = _salt(rows[0]) if rows else ""
     if key and not salt:
         raise UserError(f"{out}: nothing there can check a key; leave KEY_FILE out")
@@ -464,7 +453,8 @@ class Versions:
         drawn = known_names([SALT, *paths], table)
         self._salt = str(drawn.pop(SALT, ""))
         self._listed = {path: drawn.get(path, path).as_posix() for path in paths}
-        self._done = _done(_rows(out / JOURNAL)) if is_there(out / JOURNAL) else None
+        rows = _rows(out / JOURNAL)
+        self._done = _done(rows) if rows else None
         self.names = {path: drawn.get(path, made_name(path)) for path in paths}
 
     def made_of(self, path: Path, source: Path, made: Path) -> tuple[bool, bool]:
@@ -483,23 +473,22 @@ def _done(rows: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
-    return [_object(line, path, number) for number, line in read_lines(path)]
+    """Rows of a journal; none of one that is not there."""
+    rows = list[dict[str, Any]]()
+    for number, line in read_lines(path) if is_there(path) else ():
+        row: object = {}
+        with suppress(ValueError):  # the last line of a run that was killed
+            row = json.loads(line)
+        if not isinstance(row, dict) or (number == 1 and "settings" not in row):
+            raise UserError(f"{path}:{number}: is damaged; remove the file to begin anew")
+        rows.append(row)
+    return rows
 
 
 def _salt(head: Mapping[str, object]) -> str:
     """Salt of the key in a journal's first line; none of a fresh key."""
     salt, colon, _ = str(head.get("key")).partition(":")
     return salt if colon else ""
-
-
-def _object(line: str, path: Path, number: int) -> dict[str, Any]:
-    try:
-        found = json.loads(line)
-    except ValueError:
-        found = {}  # the last line of a run that was killed
-    if not isinstance(found, dict) or (number == 1 and "settings" not in found):
-        raise UserError(f"{path}:{number}: is damaged; remove the file to begin anew")
-    return found
 
 
 def fingerprint(key: str, salt: str = "") -> str:
@@ -627,14 +616,25 @@ def _cell(path: StrPath) -> str:
 
 
 def _read_names(table: Path) -> dict[str, str]:
-    if not table.is_file():
-        return {}
-    return _read_pairs(table, "name", lambda name: name == Path(name).name and "\t" not in name)
+    """Rows of a table `<file> TAB <name>`; UserError for another line, and for a file twice."""
+    found: dict[str, str] = {}
+    for number, line in read_lines(table) if table.is_file() else ():
+        before, _, name = line.rstrip("\r\n").partition("\t")
+        if (
+            not (before and name.strip())
+            or name != Path(name).name
+            or "\t" in name
+            or before in found
+        ):
+            raise UserError(f"{table}:{number}: not `<file> TAB <name>`, or a file twice")
+        found[before] = name
+    return found
 
 
-def with_name(path: Path, error: Exception) -> str:
-    """Message of an error, with the name of the file."""
-    return str(error) if str(path) in str(error) else f"{path}: {error}"
+def with_name(path: Path, error: Exception, made: Path | None = None) -> str:
+    """Message of an error, with the name of the file, unless it has that of what is made of it."""
+    said = str(error)
+    return said if str(path) in said or str(made or path) in said else f"{path}: {said}"
 
 
 # ---- Side by side: a task for each file, in processes that share the loaded system.

@@ -156,9 +156,9 @@ def put(placed: Float64, stretches: Sequence[Span], parts: Iterable[Float64]) ->
 
 def hidden(spans: Iterable[Turn], n: int) -> tuple[Span, ...]:
     """Stretches of a signal (n,) that must not be heard, REDACTED longer on either side."""
-    ends = ((s.begin - REDACTED, s.end + REDACTED) for s in spans)
-    whole = ((max(0, int(a * SAMPLE_RATE)), min(n, int(b * SAMPLE_RATE))) for a, b in ends)
-    return tuple(union(whole))
+    ends = ((int((s.begin - REDACTED) * SAMPLE_RATE), int((s.end + REDACTED) * SAMPLE_RATE))
+            for s in spans)  # fmt: skip
+    return tuple(union((max(0, begin), min(n, end)) for begin, end in ends))
 
 
 def tone(n: int) -> Float64:
@@ -177,7 +177,7 @@ def put_tones(placed: Float64, stretches: Iterable[Span], by: str) -> None:
 
 def tone_piece(n: int, by: str) -> Piece:
     """Soft tone, or `silence`, as a piece (n, 1) whose level is told as that of a loud one."""
-    level = [Loudness.of(tone(n))]
+    level = Loudness.of(tone(n))
     return Piece(_SOFT * (by == "tone") * tone(n)[:, None], 0, 0, level, level, n)
 
 
@@ -192,13 +192,17 @@ def in_order(parts: Iterable["Part"], spans: Sequence[Span]) -> list[tuple[Span,
 
 
 class Part(NamedTuple):
-    """Speech of a person in a channel: its place in the output, its number in the file (None: the
-    mix), the person (None: in the clear), and stretches of samples."""
+    """Speech of a person in a channel (None: the mix; which is one column, and so is each channel):
+    the person (None: in the clear), and stretches of samples."""
 
-    column: int
     channel: int | None
     person: str | None
     stretches: tuple[Span, ...]
+
+    @property
+    def column(self) -> int:
+        """Place of the channel in the output."""
+        return self.channel or 0
 
 
 @dataclass(frozen=True)
@@ -223,14 +227,14 @@ class Scene:
         others = [turn for turn in self.turns if turn.person not in self.kept]
         return clear_of([*own, *others], self.kept)
 
-    def parts(self, recording: Recording, column: int, channel: int | None) -> list[Part]:
+    def parts(self, recording: Recording, channel: int | None) -> list[Part]:
         """Parts of a channel of the recording, which together are all of it."""
         turns, n = of_channel(self.turns, channel), len(recording)
         whose: dict[str | None, list[Span]] = {"": [(0, -(-n // FRAME))]}
         if any(turn.person for turn in turns):
             whose = shares(turns, self.clear(channel), loudness_of(recording, channel))
         return [
-            Part(column, channel, who, tuple((a * FRAME, min(n, b * FRAME)) for a, b in frames))
+            Part(channel, who, tuple((a * FRAME, min(n, b * FRAME)) for a, b in frames))
             for who, frames in whose.items()
         ]
 
@@ -249,20 +253,21 @@ class Scene:
     @property
     def told(self) -> dict[str, object]:
         """Row of the account: people, turns, seconds of overlap and in the clear, and spans."""
-        named = [turn for turn in self.turns if turn.person]
-        clear = sum(end - begin for begin, end in self.clear(None))
+        named, removed = [turn for turn in self.turns if turn.person], dict[str, list[float]]()
         found: dict[str, object] = {}
         if named:
             found |= {"people": len({t.person for t in named}), "turns": len(named)}
-            found |= {"seconds_overlap": round(overlap(named), 2)}
+            found["seconds_overlap"] = round(overlap(named), 2)
         if self.sure is not None:
-            found |= {"sure": round(self.sure, 3)}
+            found["sure"] = round(self.sure, 3)
         if self.kept:
-            found |= {"seconds_clear": round(clear, 2)}
-        kinds = dict.fromkeys(span.words for span in self.spans)
-        spans = {kind: [s.end - s.begin for s in self.spans if s.words == kind] for kind in kinds}
-        texts = [f"{kind}: {len(own)}, {sum(own):.1f} s" for kind, own in spans.items()]
-        return found | ({"removed": "; ".join(texts)} if texts else {})
+            found["seconds_clear"] = round(sum(end - begin for begin, end in self.clear(None)), 2)
+        for span in self.spans:
+            removed.setdefault(span.words, []).append(span.end - span.begin)
+        if removed:
+            texts = (f"{kind}: {len(own)}, {sum(own):.1f} s" for kind, own in removed.items())
+            found["removed"] = "; ".join(texts)
+        return found
 
 
 def in_words(told: Iterable[Mapping[str, Any]], shared: bool = False) -> str:

@@ -2,11 +2,11 @@
 
 import math
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from tempfile import SpooledTemporaryFile, TemporaryFile
@@ -21,7 +21,6 @@ from steps.anonymisers.registry import (
     Anonymiser,
     AsItIs,
     OutputLevel,
-    Spoken,
     speech_of,
     with_ends,
 )
@@ -36,6 +35,7 @@ from steps.standalone.job import (
     plain,
     result_of,
     size_of,
+    with_name,
 )
 from steps.standalone.people import (
     Part,
@@ -59,7 +59,7 @@ from steps.standalone.stream import (
     convert_pieces,
     is_noise,
     joined,
-    levels_of_source,
+    level_of_source,
     one_level,
     pieces,
 )
@@ -92,6 +92,10 @@ _LOOKED_AT = 100  # files whose lengths tell of the others
 _EACH = 0.005  # CPU seconds that a file takes, however short
 Pitch = Mapping[int | None, F0Stats | None]  # of a person, by channel; None: it is not asked for
 Faults = dict[Path, UserError]  # by file
+CANCELS = "its channels cancel each other; channel {} is taken"
+
+
+_Lane = tuple[Part, Sequence[Span], "_Pieces"]  # a part, its places, and what is said there
 
 
 class _Pieces:
@@ -118,6 +122,11 @@ class _Pieces:
         return sum(shape[0] for _, shape in self._told)
 
     @property
+    def columns(self) -> int:
+        """Channels of each."""
+        return self._told[0][1][1]
+
+    @property
     def levels(self) -> Levels:
         """Levels of each, before and after."""
         return [(piece.source, piece.made) for piece, _ in self._told]
@@ -136,11 +145,11 @@ class _Pieces:
 
 def level_of(
     levels: Levels, anonymiser: Anonymiser, level: str, noise: bool
-) -> tuple[OutputLevel | AsItIs, Sequence[Float64]]:
+) -> tuple[OutputLevel | AsItIs, Sequence[float]]:
     """Rule of a file's level, and gains of its pieces. level: see `Work`; of mere noise, without
     speech, it is that of the source."""
     if level == "source" or noise:
-        return AsItIs(), levels_of_source(levels)
+        return AsItIs(), [level_of_source(*both) for both in levels]
     return anonymiser.output, one_level(levels, anonymiser.raised)
 
 
@@ -193,50 +202,41 @@ class Work:
         n = recording.audio.channels
         return range(n) if self.channels == "each" and n > 1 else [None]
 
-    def notes(self, recording: Recording) -> list[str]:
-        """Remarks on the mix, if a mix is made."""
-        return recording.notes if None in self.made_of(recording) else []
-
     def open(self, path: Path) -> Recording:
         """Open a recording; see `Scene.open`."""
         return self.scenes.get(path, Scene()).open(self.source / path)
 
-    def learn(self, recordings: Sequence[Recording], faults: Faults) -> Pitch:
-        """Pitch of a person by channel, from all their recordings; see `learn_f0`."""
-        heard = {own.path: self.made_of(own) for own in recordings}
+    def learn(self, recordings: Sequence[Recording], faults: Faults | None = None) -> Pitch:
+        """Pitch of a person by channel, from all their recordings, where the system asks for it;
+        see `learn_f0`."""
+        heard = defaultdict[int | None, list[Recording]](list)
+        for own in recordings:
+            for channel in self.made_of(own):
+                heard[channel].append(own)
         return {
-            channel: learn_f0([r for r in recordings if channel in heard[r.path]], channel, faults)
-            for channel in dict.fromkeys(c for channels in heard.values() for c in channels)
+            channel: learn_f0(own, channel, faults) if self.pitch else None
+            for channel, own in heard.items()
         }
 
     def learn_shared(self, files: Sequence[Path], _: Tick) -> tuple[Pitch, Faults]:
         """Pitch of a person from all their files; and why, by path, some could not be heard."""
-        opened = {path: result_of(self.open, path) for path in files}
-        faults = {path: found for path, found in opened.items() if isinstance(found, UserError)}
-        unheard: Faults = {}
-        good = [found for found in opened.values() if isinstance(found, Recording)]
-        learnt = self.learn(good, unheard)
-        return learnt, faults | {p.relative_to(self.source): why for p, why in unheard.items()}
-
-    def _pitch(self, recording: Recording) -> Pitch:
-        """Pitch of a recording alone, where the system asks for it."""
-        faults: Faults = {}
-        if not self.pitch:
-            return dict.fromkeys(self.made_of(recording))
-        found = self.learn([recording], faults)
-        for fault in faults.values():
-            raise fault
-        return found
+        faults, good = Faults(), list[Recording]()
+        for path in files:
+            if isinstance(found := result_of(self.open, path), Recording):
+                good.append(found)
+            else:
+                faults[self.source / path] = found
+        learnt = self.learn(good, faults)
+        return learnt, {path.relative_to(self.source): why for path, why in faults.items()}
 
     def protect(self, name: str, path: Path, f0: Pitch | None, tick: Tick) -> Made:
         """Make a file with the voice of a pseudo-speaker's name. f0: pitch by channel; None: that
         of this recording. tick: called with the seconds that are done. UserError for a file that
         cannot be protected."""
-        target, told, voices = self.target(path), Counter[str](), set[str]()
+        target, told = self.target(path), Counter[str]()
         source, mark = digest_and_mark(self.source / path, self.salt)
         scene, recording = self.scenes.get(path, Scene()), self.open(path)
-        name = name or path.as_posix()  # where turns alone name people
-        f0 = self._pitch(recording) if f0 is None else f0
+        f0 = self.learn([recording]) if f0 is None else f0
         if self.anonymiser.words_alone and (language := self._foreign(recording)):
             raise UserError(
                 f"{recording.path}: its language is {language}, and this system reads English "
@@ -248,7 +248,9 @@ class Work:
             _unseen(target) as place,
             closing(_Pieces(target.parent)) as made,
         ):
-            for piece in self._convert(name, recording, f0, tick, scene, voices):
+            # Turns alone may name people.
+            voices = self._voices(name or path.as_posix(), recording, scene)
+            for piece in self._convert(recording, scene, voices, f0, tick):
                 made.add(piece)
                 for info in piece.told:
                     told.update({x: s for x, s in info.items() if x in TOLD_AS})
@@ -258,23 +260,26 @@ class Work:
                 times = TimeMap(laid_out(made.words))
                 times.moved((later or 0) / SAMPLE_RATE, lasts / SAMPLE_RATE).write(table)
             language = self._foreign(recording) if told["seconds_unread"] else ""
-        silent = max(x.peak for levels, _ in made.levels for x in levels) < SILENT
+        silent = max(source.peak for source, _ in made.levels) < SILENT
         named = (path if path in self.names else made_name(path)).name
-        said = [SILENCE] * silent or [NOISE] * noise
-        remarks = [*self.notes(recording), *said, *_remarks(recording, named)]
-        if told["seconds_unread"]:
-            remarks.append(UNREAD.format("some"))  # how much may be hidden
-        remarks += [FOREIGN.format(language)] if language else []
+        channels = self.made_of(recording)
+        n = 0 if scene.turns else count_people(recording, channels)
+        remarks = {
+            CANCELS.format((recording.alone or 0) + 1):
+                None in channels and recording.alone is not None,
+            SILENCE: silent, NOISE: noise and not silent, TAGGED: recording.audio.tagged,
+            plain(f"{BECAME} {named}"): named != path.name,
+            UNREAD.format("some"): told["seconds_unread"],  # how much may be hidden
+            FOREIGN.format(language): language, SEVERAL.format(n): n > 1,
+        }  # fmt: skip
         found: dict[str, Any] = {"seconds": round(recording.seconds, 2), **scene.told}
         found |= {what: round(float(seconds), 2) for what, seconds in told.items()}
-        n = 0 if scene.turns else count_people(recording, self.made_of(recording))
-        if n > 1:
-            remarks.append(SEVERAL.format(n))
         if later is not None and self.anonymiser.keeps_length:
             found["seconds_later"] = round(later / SAMPLE_RATE, 3)
             found["seconds_now"] = round(lasts / SAMPLE_RATE, 3)
-        made_digest = digest_and_mark(target)[0]
-        return Made(remarks, found, source, made_digest, mark, frozenset(voices))
+        said = [remark for remark, holds in remarks.items() if holds]
+        names = frozenset(filter(None, voices.values()))
+        return Made(said, found, source, digest_and_mark(target)[0], mark, names)
 
     def _foreign(self, recording: Recording) -> str:
         """Language of a recording that is surely not English; see `foreign`."""
@@ -283,39 +288,52 @@ class Work:
         begin = [*islice(recording.blocks(), _HEARD)]
         return foreign(str(recording.path), np.concatenate(begin)) if begin else ""
 
+    def _voices(self, name: str, recording: Recording, scene: Scene) -> dict[Part, str | None]:
+        """Parts of a recording, and names of their voices, of which each person of each channel has
+        one; None: in the clear. name: of whoever has none."""
+        wanted = self.made_of(recording)
+        names = [f"{name}\n\n{n}" for n in range(len(wanted))] if len(wanted) > 1 else [name]
+        drawn = draw_voices(self.anonymiser, [names])
+        return {
+            part: None if part.person is None else scene.voices.get(part.person) or drawn[name]
+            for channel, name in zip(wanted, names, strict=True)
+            for part in scene.parts(recording, channel)
+        }
+
     def _convert(
-        self, name: str, recording: Recording, f0: Pitch, tick: Tick, scene: Scene,
-        voices: set[str],
-    ) -> Iterator[Piece]:  # fmt: skip
-        """Yield pieces of a recording in which each person of each channel has a voice, whose name
-        is added to voices."""
-        wanted, keeps, n = self.made_of(recording), self.anonymiser.keeps_length, len(recording)
-        channels = [f"{name}\n\n{n}" for n in range(len(wanted))] if len(wanted) > 1 else [name]
-        unnamed = draw_voices(self.anonymiser, [channels])
-        learnt = dict[Part, F0Stats | None]()
-        columns = [scene.parts(recording, *one) for one in enumerate(wanted)]
-        parts = [part for own in columns for part in own]
+        self,
+        recording: Recording,
+        scene: Scene,
+        voices: Mapping[Part, str | None],
+        f0: Pitch,
+        tick: Tick,
+    ) -> Iterator[Piece]:
+        """Yield pieces of a recording. voices: see `_voices`."""
+        keeps, n, parts = self.anonymiser.keeps_length, len(recording), [*voices]
+        columns = 1 + parts[-1].column
+
+        @cache
+        def pitch(part: Part) -> F0Stats | None:
+            if not part.person:
+                return f0[part.channel]
+            whole = [Excerpt.of(recording, part.stretches)]
+            return learn_f0(whole, part.channel) if self.pitch else None
 
         def say(part: Part, stretches: Sequence[Span]) -> Iterator[Piece]:
             with closing(Excerpt.of(recording, stretches)) as own:
-                if part.person is None:
-                    clear = (block[:, None] for block in own.blocks(part.channel))
-                    found = convert_pieces(clear, [lambda x: (x, {})], keeps_length=keeps)
-                else:
-                    if part not in learnt and part.person and self.pitch:
-                        whole = [Excerpt.of(recording, part.stretches)]
-                        learnt[part] = learn_f0(whole, part.channel)
-                    learnt.setdefault(part, None if part.person else f0[part.channel])
-                    voice = scene.voices.get(part.person) or unnamed[channels[part.column]]
-                    voices.add(voice)
-                    blocks = own.blocks(part.channel)
-                    found = convert_all(self.anonymiser, voice, [blocks], [learnt[part]])
+                blocks, voice = own.blocks(part.channel), voices[part]
+                found = (
+                    convert_pieces(blocks, lambda x: (x, {}), keeps_length=keeps)
+                    if voice is None
+                    else convert_all(self.anonymiser, voice, blocks, pitch(part))
+                )
                 for piece in found:
-                    tick((len(piece.samples) - piece.after) / SAMPLE_RATE / len(wanted))
+                    tick((len(piece.samples) - piece.after) / SAMPLE_RATE / columns)
                     yield piece
 
-        def one_after_another(column: Sequence[Part]) -> Iterator[Piece]:
-            for span, part in in_order(column, hidden(scene.spans, n)):
+        def one_after_another(column: int) -> Iterator[Piece]:
+            own = (part for part in parts if part.column == column)
+            for span, part in in_order(own, hidden(scene.spans, n)):
                 if part is None:
                     yield tone_piece(span[1] - span[0], scene.by)
                 else:
@@ -325,51 +343,49 @@ class Work:
             yield from say(parts[0], parts[0].stretches)
         elif keeps:
             places = [widened(part.stretches, n) for part in parts]
-            yield from self._in_place(parts, places, map(say, parts, places), scene, recording)
-        elif len(wanted) == 1:
-            yield from one_after_another(parts)
+            lanes = zip(parts, places, map(say, parts, places), strict=True)
+            yield from self._in_place(lanes, columns, scene, recording)
+        elif columns == 1:
+            yield from one_after_another(0)
         else:
-            lanes, firsts = map(one_after_another, columns), [own[0] for own in columns]
-            yield from self._in_place(firsts, None, lanes, scene, recording)
+            one_each = {part.column: part for part in parts}.values()
+            whole = ((part, (), one_after_another(part.column)) for part in one_each)
+            yield from self._in_place(whole, columns, scene, recording)
 
     def _in_place(
         self,
-        parts: Sequence[Part],
-        places: Sequence[Sequence[Span]] | None,
-        said: Iterable[Iterator[Piece]],
+        lanes: Iterable[tuple[Part, Sequence[Span], Iterator[Piece]]],
+        columns: int,
         scene: Scene,
         recording: Recording,
     ) -> Iterator[Piece]:
         """Yield blocks of a recording whose parts are said each as one recording, and put back at
-        their places, at the levels of the whole file. places: None where a part is a whole channel,
-        whose length is its own."""
-        n = len(recording)
+        their places, at the levels of the whole file. lanes: parts, their places, and what is said
+        there; without places, a part is a whole channel, whose length is its own."""
         folder = self.target(recording.path.relative_to(self.source)).parent
-        told = list[Mapping[str, Any]]()
+        told, whole, made = list[Mapping[str, Any]](), False, list[_Lane]()
         with ExitStack() as stack:
-            made = [stack.enter_context(closing(_Pieces(folder))) for _ in parts]
-            for held, lane in zip(made, said, strict=True):
-                for piece in lane:
+            for part, places, said in lanes:
+                held = stack.enter_context(closing(_Pieces(folder)))
+                for piece in said:
                     held.add(piece)
                     told += piece.told
-            levels = [level for held in made for level in held.levels]
-            noise = is_noise(levels)
-            gains = iter(level_of(levels, self.anonymiser, self.level, noise)[1])
-            whole = places is None
-            if places is None:
-                n = max(held.size for held in made)
-                places = [[(0, held.size)] for held in made]
+                made.append((part, places or [(0, held.size)], held))
+                whole = not places
+            n = max(held.size for _, _, held in made) if whole else len(recording)
+            levels = [level for _, _, held in made for level in held.levels]
+            gains = iter(level_of(levels, self.anonymiser, self.level, is_noise(levels))[1])
             file = stack.enter_context(TemporaryFile(dir=folder))
-            placed = np.memmap(file, np.float64, "w+", shape=(n, 1 + parts[-1].column))
-            for part, own, held in zip(parts, places, made, strict=True):
+            placed = np.memmap(file, np.float64, "w+", shape=(n, columns))
+            for part, places, held in made:
                 given = [next(gains) for _ in held.levels]
                 if part.person is None and not whole:
                     given = [min(given)] * len(given)  # as it was, but for the level
-                put(placed[:, part.column], own, joined(held, given))
+                put(placed[:, part.column], places, joined(held, given))
             if not whole:  # else they are among the pieces
                 put_tones(placed, hidden(scene.spans, n), scene.by)
             # At levels of its own, so that nothing more is changed.
-            same = [Loudness.of_all([x for source, _ in levels for x in source])] * placed.shape[1]
+            same = Loudness.of_all([source for source, _ in levels])
             for at in range(0, n, _BLOCK):
                 block = np.array(placed[at : at + _BLOCK])
                 yield Piece(block, 0, 0, same, same, told=() if at else told)
@@ -386,7 +402,7 @@ class Work:
         known = soundfile.available_subtypes(form)
         kinds = [*({own} & WIDE.keys()), "PCM_16", own]
         kind = next((kind for kind in kinds if kind in known), None)
-        about = ("w", SAMPLE_RATE, len(made.levels[0][1]), kind)
+        about = ("w", SAMPLE_RATE, made.columns, kind)
         with (
             Sink(place, "r+", closefd=False) as sink,
             soundfile.SoundFile(sink, *about, format=form) as audio,
@@ -406,27 +422,17 @@ class Work:
 
 
 def convert_all(
-    anonymiser: Anonymiser,
-    name: str,
-    channels: Sequence[Iterable[Float64]],
-    f0: Sequence[F0Stats | None],
+    anonymiser: Anonymiser, name: str, blocks: Iterable[Float64], f0: F0Stats | None
 ) -> Iterator[Piece]:
-    """Yield converted pieces of channels, each in blocks (n,), with the voice of a pseudo-speaker's
-    name. f0: pitch in each channel."""
-    key = voice_key(name)
-    sources = [SourceSpeaker(name, f0=stats) for stats in f0]
-
-    def convert(source: SourceSpeaker, samples: Float64) -> Spoken:
-        return anonymiser.transform(samples, key, source)
-
+    """Yield converted pieces of a signal in blocks (n,), with the voice of a pseudo-speaker's
+    name. f0: pitch of the speaker."""
+    key, source = voice_key(name), SourceSpeaker(name, f0=f0)
     if anonymiser.words_alone:
-        texts = (anonymiser.hear(stretch) for stretch, _ in pieces(channels[0], context=0))
-        for spoken in anonymiser.say(" ".join(filter(None, texts)), key, sources[0]):
-            yield Piece.of(spoken)
+        texts = (anonymiser.hear(stretch) for stretch, _ in pieces(blocks, context=0))
+        yield from map(Piece.of, anonymiser.say(" ".join(filter(None, texts)), key, source))
         return
     yield from convert_pieces(
-        (np.stack(parts, axis=1) for parts in zip(*channels, strict=True)),
-        [partial(convert, source) for source in sources],
+        blocks, lambda samples: anonymiser.transform(samples, key, source),
         keeps_length=anonymiser.keeps_length, context=anonymiser.context,
     )  # fmt: skip
 
@@ -466,16 +472,10 @@ def protect_samples(
     from steps.synthesis.world import extract_f0
 
     f0 = compute_f0_stats([extract_f0(samples)])
-    made = [*convert_all(anonymiser, name, [[samples]], [f0])]
+    made = [*convert_all(anonymiser, name, [samples], f0)]
     levels = [(piece.source, piece.made) for piece in made]
     done = finish(made, levels, anonymiser, level, ends)
     return done.rule.written(np.concatenate([*done.parts])[:, 0], done.largest, "FLOAT")
-
-
-def _remarks(recording: Recording, made: str) -> list[str]:
-    """Remarks that the account alone tells. made: name of the file, unless it was drawn."""
-    told = {TAGGED: recording.audio.tagged, f"{BECAME} {made}": made != recording.path.name}
-    return [plain(remark) for remark, holds in told.items() if holds]
 
 
 @contextmanager
@@ -502,8 +502,7 @@ def learn_f0(
 ) -> F0Stats:
     """Pitch of the speaker in a channel of the recordings, or in the mix: from stretches spread
     evenly over them, or from all of them where these hold less than a second of voice. Recordings
-    that cannot be read do not count: faults gets the reasons by path."""
-    faults = {} if faults is None else faults
+    that cannot be read do not count: faults gets the reasons by path; without it, UserError."""
     total, begins = sum(recording.seconds for recording in recordings), 0.0
     n = max(1, min(_STRETCHES, int(total / _SECONDS)))
     places = [(i + 0.5) * total / n - _SECONDS / 2 for i in range(n)]
@@ -530,7 +529,9 @@ def _stretches(
             yield recording.read(start, stop, channel)
 
 
-def _contours(recording: Recording, parts: Iterable[Float64], faults: Faults) -> list[Float64]:
+def _contours(
+    recording: Recording, parts: Iterable[Float64], faults: Faults | None
+) -> list[Float64]:
     """F0 of parts of a recording; none where it has a fault."""
     from steps.synthesis.world import extract_f0
 
@@ -539,10 +540,12 @@ def _contours(recording: Recording, parts: Iterable[Float64], faults: Faults) ->
             return [extract_f0(part) if part.any() else np.zeros(1) for part in parts]
 
     found = result_of(contours)
-    if isinstance(found, UserError):
-        faults[recording.path] = found
-        return []
-    return found
+    if not isinstance(found, UserError):
+        return found
+    if faults is None:
+        raise found
+    faults[recording.path] = found
+    return []
 
 
 def foretell(
@@ -601,12 +604,11 @@ def protect_all(
             faults[path] = result
         else:
             done(path, result)
-    failed = {path: str(faults[path]) for _, path in wanted if path in faults}
-    for path, why in failed.items():
-        where = str(work.source / path)
-        failed[path] = why if where in why or str(work.target(path)) in why else f"{where}: {why}"
+    failed = {path: faults[path] for _, path in wanted if path in faults}
     stale = [own for path in failed for own in (work.target(path), *work.tables(path))]
     for target in filter(os.path.lexists, stale):
         with suppress(IsADirectoryError):  # which was why
             target.unlink()
-    return failed
+    return {
+        path: with_name(work.source / path, why, work.target(path)) for path, why in failed.items()
+    }

@@ -23,20 +23,23 @@ from utils.cli import UserError
 BESIDE, AUTO = "beside", "auto"
 _ALIKE = 0.002  # seconds by which two files may differ that say the same
 _WHEN = "somebody speaks at a time that is not said, and may be beside who is kept; say the time"
+_ELSE = (
+    "; write a table `begin end person`, named as the recording, or protect it apart, without turns"
+)
 _WHERE = "who is kept in which channel? the turns must say it (RTTM); or take --channels mix"
 
 
 @dataclass(frozen=True)
 class Wishes:
     """Options of the program. turns, redact: a folder, BESIDE, or for turns AUTO; None: none. keep,
-    protect: labels of people who stay in the clear, or of whom all others do. people: number of
-    those who are found. each: whether channels are protected each by itself. texts: whether
-    they are copied. place: folder of turns that are found."""
+    protect: labels, between commas, of people who stay in the clear, or of whom all others do.
+    people: number of those who are found. each: whether channels are protected each by itself.
+    texts: whether they are copied. place: folder of turns that are found."""
 
     turns: str | None = None
     redact: str | None = None
-    keep: frozenset[str] = frozenset()
-    protect: frozenset[str] = frozenset()
+    keep: str | None = None
+    protect: str | None = None
     by: str = "tone"
     people: int | None = None
     each: bool = False
@@ -45,10 +48,9 @@ class Wishes:
 
     def __post_init__(self) -> None:
         """UserError for options that are not for one another, and a folder that is not there."""
-        given = self.turns not in (None, AUTO)
         if self.keep and self.protect:
             raise UserError("--keep and --protect: give one of them")
-        if (self.keep or self.protect) and not given:
+        if (self.keep or self.protect) and not self.given:
             raise UserError(
                 "--keep, --protect: only where people's turns are given (--turns FOLDER or "
                 "beside); found ones may be wrong, and somebody would be heard unprotected"
@@ -62,12 +64,17 @@ class Wishes:
             raise UserError("--redact: nothing finds what must not be heard; give a folder")
 
     @property
+    def given(self) -> bool:
+        """Whether files say who speaks when, which nobody corrects while the program runs."""
+        return self.turns not in (None, AUTO)
+
+    @property
     def told(self) -> dict[str, object]:
         """Words of the account on the options."""
-        kept = ", ".join(sorted(self.keep)), ", ".join(sorted(self.protect))
+        kept, only = (", ".join(sorted(labels_of(own))) for own in (self.keep, self.protect))
         return {
-            "turns": self.turns and (AUTO if self.turns == AUTO else "given"),
-            "kept": kept[0], "only": kept[1], "redacted": self.redact and self.by,
+            "turns": "given" if self.given else self.turns, "kept": kept, "only": only,
+            "redacted": self.redact and self.by,
         }  # fmt: skip
 
     def settings(self, said: Mapping[Path, Scene], per: str) -> dict[str, object]:
@@ -83,36 +90,41 @@ class Wishes:
         self, source: Path, audio: Sequence[Path], *, alone: bool = False
     ) -> dict[Path, Scene]:
         """Statements of files on recordings. alone: others of the folder are not protected now.
-        UserError for spans of no recording, none of one that is alone, and a label of nobody."""
+        UserError for turns or spans of no recording, and a label of nobody."""
         said, spans = dict[Path, list[Path]](), dict[Path, list[Path]]()
-        if folder := self._folder(self.turns, source):
+        keep, protect = labels_of(self.keep), labels_of(self.protect)
+        if place := self._folder(self.turns, source):
             kinds = {*turns.KINDS} - ({".txt"} if self.turns == BESIDE else set())
-            said = turns.find(folder, audio, kinds)
-            said = {path: [x for x in own if not turns.is_redact(x)] for path, own in said.items()}
+            said = turns.find(place, audio, kinds)
+            if self.given and not any(said.values()):
+                raise UserError(
+                    f"{source / audio[0]}: {place} has no turns of any recording{_ELSE}"
+                )
         if folder := self._folder(self.redact, source):
             spans = self._find_spans(folder, source, audio, said, alone)
         found = dict[Path, Scene]()
         for path in audio:
+            files, agreed = said.get(path, []), tuple[Turn, ...]()
             try:
-                files = said.get(path, [])
                 agreed, untimed = _agreed(files)
+                people = {turn.person for turn in agreed} - {""}
+                kept = people - protect if protect else people & keep
+                if self.given and not people:
+                    why = f"{files[0]} names nobody" if files else f"{place} has no turns of it"
+                    raise UserError(f"{source / path}: {why}{_ELSE}")
+                if kept and self.each and not all(turn.channel for turn in agreed):
+                    raise UserError(f"{source / path}: {_WHERE}")
+                if kept and untimed - kept:
+                    raise UserError(f"{files[0]}: {_WHEN}")
                 marks = self._spans(spans.get(path, []), files)
+                # Who else is named within what somebody says may say the rest of it.
+                agreed += tuple(t._replace(person="") for t in agreed if t.person in kept
+                                and re.search(r"\w\s*[:：](?!\d)", t.words))  # fmt: skip
+                found[path] = Scene(agreed, marks, frozenset(kept), by=self.by)
             except UserError as error:
-                found[path] = Scene(fault=str(error))
-                continue
-            people = {turn.person for turn in agreed} - {""}
-            kept = people - self.protect if self.protect else people & self.keep
-            why = ""
-            if kept and self.each and not all(turn.channel for turn in agreed):
-                why = f"{source / path}: {_WHERE}"
-            if kept and untimed - kept:
-                why = f"{files[0]}: {_WHEN}"
-            # Who else is named within what somebody says may say the rest of it.
-            others = [t._replace(person="") for t in agreed if t.person in kept
-                      and re.search(r"\w\s*[:\uff1a](?!\d)", t.words)]  # fmt: skip
-            found[path] = Scene((*agreed, *others), marks, frozenset(kept), by=self.by, fault=why)
+                found[path] = Scene(agreed, fault=str(error))
         everybody = {turn.person for scene in found.values() for turn in scene.turns}
-        named = self.keep | self.protect
+        named = keep | protect
         for label in sorted(named - everybody):
             raise UserError(f"--keep, --protect: {label}: nobody is called so in the turns")
         for label in sorted(everybody - named):
@@ -133,7 +145,7 @@ class Wishes:
     ) -> dict[Path, list[Path]]:
         """Files of spans by recording; UserError for those that are of none, or of another kind."""
         beside = self.redact == BESIDE
-        found = turns.find(folder, audio, {*turns.KINDS} - {".rttm"})
+        found = turns.find(folder, audio, {*turns.KINDS} - {".rttm"}, spans=True)
         if beside:
             found = {path: [x for x in own if x.suffix.lower() not in turns.TABLES
                             or turns.is_redact(x)] for path, own in found.items()}  # fmt: skip
@@ -227,9 +239,9 @@ def _hear(path: Path, scene: Scene, each: bool, n: int | None, tick: Tick) -> He
         return Heard(said, min(own.sure for own in found), recording.seconds)
 
 
-def labels_of(text: str | None) -> frozenset[str]:
+def labels_of(text: str | None) -> set[str]:
     """Labels between commas."""
-    return frozenset(filter(None, map(turns.label, (text or "").split(","))))
+    return {*map(turns.label, (text or "").split(","))} - {""}
 
 
 def digest_of(scene: Scene, salt: str, texts: Sequence[Path]) -> str:
@@ -271,7 +283,7 @@ class Texts:
     are not copied, and why they cannot be read; notes: tiers that are left out, by file."""
 
     files: Mapping[Path, Sequence[Path]]
-    names: Mapping[Path, Mapping[str, str]]
+    names: Mapping[Path, dict[str, str]]
     lost: dict[Path, str] = field(default_factory=dict)
     notes: dict[Path, list[str]] = field(default_factory=dict)
 
@@ -282,12 +294,9 @@ class Texts:
     ) -> "Texts":  # fmt: skip
         """Find and read them. shared: whether a name is the same person in all recordings. wanted:
         whether they are copied at all."""
-        files = turns.find(source, audio, turns.TEXTS)
-        files = {path: [x for x in own if not turns.is_redact(x)] for path, own in files.items()}
-        all_names, names = dict[str, str](), dict[Path, dict[str, str]]()
-        made = cls(files, names)
+        files, every = turns.find(source, audio, turns.TEXTS), dict[str, str]()
+        made = cls(files, {path: every if shared else {} for path in files})
         for path, own in files.items():
-            names[path] = all_names if shared else {}
             people = [turn.person for turn in scenes[path].turns]
             for file in own:
                 try:
@@ -304,9 +313,10 @@ class Texts:
                 people += [who for who in said if who not in left]
                 if not wanted:
                     made.lost[file] = ""
+            names = made.names[path]
             for who in people:
                 if who not in ("", REDACT):
-                    names[path].setdefault(who, f"P{len(names[path]) + 1}")
+                    names.setdefault(who, f"P{len(names) + 1}")
         return made
 
     def remove(self, path: Path, target: Path) -> None:

@@ -133,13 +133,6 @@ class Recording:
             return cls(path, audio, _alone(audio) if audio.channels > 1 else None)
 
     @property
-    def notes(self) -> list[str]:
-        """Remarks on the output."""
-        if self.alone is None:
-            return []
-        return [f"its channels cancel each other; channel {self.alone + 1} is taken"]
-
-    @property
     def seconds(self) -> float:
         """Duration."""
         return self.audio.seconds
@@ -262,23 +255,23 @@ class Piece:
     """Converted piece of a recording.
 
     samples: (m, c) of its channels, of any level. before, after: samples that it shares with its
-    neighbours. source, made: levels before and after, by channel. given: samples that it was. told:
-    what was told of each channel that was converted.
+    neighbours. source, made: levels before and after. given: samples that it was. told: what was
+    told of all that was converted for it.
     """
 
     samples: Float64
     before: int
     after: int
-    source: Sequence["Loudness"]
-    made: Sequence["Loudness"]
+    source: "Loudness"
+    made: "Loudness"
     given: int = 0
     told: Sequence[Mapping[str, Any]] = ()
 
     @classmethod
     def of(cls, spoken: Spoken) -> "Piece":
         """Piece of one channel (m,) that is of no source."""
-        levels = [Loudness.of(spoken[0])]
-        return cls(spoken[0][:, None], 0, 0, levels, levels, told=[spoken[1]])
+        level = Loudness.of(spoken[0])
+        return cls(spoken[0][:, None], 0, 0, level, level, told=[spoken[1]])
 
 
 class Loudness(NamedTuple):
@@ -312,8 +305,7 @@ class Loudness(NamedTuple):
 def pieces(
     blocks: Iterable[Float64], longest: float = LONGEST, context: float = CONTEXT
 ) -> Iterator[tuple[Float64, slice]]:
-    """Cut a signal (n,), or channels (n, c), that arrives in blocks into stretches, all channels at
-    the same places, and mark the own part of each.
+    """Cut a signal (n,) that arrives in blocks into stretches, and mark the own part of each.
 
     A stretch holds `context` seconds more on either side, where there is more. The parts follow one
     another without gap.
@@ -324,8 +316,7 @@ def pieces(
     for block in blocks:
         waiting = np.concatenate((waiting, block)) if len(waiting) else block
         while len(waiting) > most + around:
-            size = np.abs(waiting) if waiting.ndim == 1 else np.linalg.norm(waiting, axis=1)
-            cut = quietest(size, most // 2, most, pause)
+            cut = quietest(np.abs(waiting), most // 2, most, pause)
             stretch = waiting[: cut + around]
             stretch = np.concatenate((before, stretch)) if len(before) else stretch
             yield stretch, slice(len(before), len(before) + cut)
@@ -338,40 +329,32 @@ def pieces(
 
 def convert_pieces(
     blocks: Iterable[Float64],
-    converts: Sequence[Convert],
+    convert: Convert,
     longest: float = LONGEST,
     *,
     keeps_length: bool = True,
     context: bool = True,
 ) -> Iterator[Piece]:
-    """Yield converted pieces of channels that arrive in blocks (n, c).
+    """Yield converted pieces of a signal that arrives in blocks (n,).
 
-    converts: of each channel, speech (n,) -> (n,), of any level, and what is told of it. A stretch
-    without any change, such as digital silence, becomes silence. Without keeps_length speech may
-    become of any length. Without it, or without context, pieces follow one another where it is
-    quiet.
+    convert: speech (n,) -> (n,), of any level, and what is told of it. A stretch without any
+    change, such as digital silence, becomes silence. Without keeps_length speech may become of any
+    length. Without it, or without context, pieces follow one another where it is quiet.
     """
     half, before = round(FADE * SAMPLE_RATE / 2), 0
     for stretch, own in pieces(blocks, longest, CONTEXT if keeps_length and context else 0.0):
-        given = [_centred(channel) for channel in stretch.T]
-        spoken = [
-            convert(channel) if channel.any() else (channel, {})
-            for convert, channel in zip(converts, given, strict=True)
-        ]
-        parts = [samples for samples, _ in spoken]
-        made = np.stack(parts, axis=1)
-        about = (
-            [Loudness.of(x) for x in given], [Loudness.of(x) for x in parts],
-            own.stop - own.start, [told for _, told in spoken],
-        )  # fmt: skip
+        given = _centred(stretch)
+        made, told = convert(given) if given.any() else (given, {})
+        about = Loudness.of(given), Loudness.of(made), own.stop - own.start, [told]
         if not keeps_length:
-            yield Piece(made, 0, 0, *about)
+            yield Piece(made[:, None], 0, 0, *about)
             continue
         if len(made) != len(stretch):
             raise UserError("the protected signal is of another length")
         after = 2 * half if len(stretch) > own.stop else 0
-        begin, end = own.start - before // 2, own.stop + after // 2
-        yield Piece(made[begin:end], before, after, *about)
+        yield Piece(
+            made[own.start - before // 2 : own.stop + after // 2, None], before, after, *about
+        )
         before = after
 
 
@@ -383,8 +366,8 @@ def _centred(samples: Float64) -> Float64:
     return samples - mean if abs(mean) > float(samples.std()) else samples
 
 
-def joined(made: Iterable[Piece], gains: Iterable[Float64]) -> Iterator[Float64]:
-    """Yield pieces (m, c), faded into each other, each with its channels' gains (c,)."""
+def joined(made: Iterable[Piece], gains: Iterable[float]) -> Iterator[Float64]:
+    """Yield pieces (m, c), faded into each other, each with its gain."""
     tail = np.zeros((0, 1))
     for piece, gain in zip(made, gains, strict=True):
         samples = piece.samples * gain
@@ -396,36 +379,28 @@ def joined(made: Iterable[Piece], gains: Iterable[Float64]) -> Iterator[Float64]
         yield samples[:end]
 
 
-Levels = Sequence[tuple[Sequence[Loudness], Sequence[Loudness]]]
-"""Levels of each piece by channel: of the source, and of the converted speech."""
+Levels = Sequence[tuple[Loudness, Loudness]]
+"""Levels of each piece: of the source, and of the converted speech."""
 
 
-def one_level(levels: Levels, raised: float | None) -> list[Float64]:
-    """Gains (c,) of pieces whose file gets one level, relative to that of the loudest piece.
+def one_level(levels: Levels, raised: float | None) -> list[float]:
+    """Gains of pieces whose file gets one level, relative to that of the loudest piece.
 
     raised: see `Anonymiser.raised`. With it the loudest window of a piece is as loud as that of the
     loudest piece; or, where its source is softer by more than that, by so much less.
     """
-    given = np.array([[x.loudest for x in source] for source, _ in levels])
-    made = np.array([[x.loudest for x in own] for _, own in levels])
+    given, made = np.array([[x.loudest for x in both] for both in levels]).T
     if raised is None or not made.any():
-        return list(np.ones(made.shape))
-    most = np.unravel_index(np.where(made > 0, given, 0).argmax(), made.shape)
+        return [1.0] * len(made)
+    most = np.where(made > 0, given, 0).argmax()
     with np.errstate(divide="ignore", invalid="ignore"):
         wanted = np.minimum(given / given[most] * 10 ** (raised / 10), 1.0)
         gains = np.sqrt(wanted / made * made[most])
-    return list(np.where(np.isfinite(gains), gains, 1.0))  # of silence
+    return np.where(np.isfinite(gains), gains, 1.0).tolist()  # of silence
 
 
-def levels_of_source(levels: Levels) -> list[Float64]:
-    """Gains (c,) by which each piece has its source's power, below full scale."""
-    return [
-        np.array([_as_loud(*both) for both in zip(source, made, strict=True)])
-        for source, made in levels
-    ]
-
-
-def _as_loud(source: Loudness, made: Loudness) -> float:
+def level_of_source(source: Loudness, made: Loudness) -> float:
+    """Gain by which a piece has its source's power, below full scale."""
     gain = np.sqrt(source.power / made.power) if made.power > 0 else 1.0
     return min(float(gain), _LARGEST / made.peak if made.peak else 1.0)
 
@@ -433,9 +408,8 @@ def _as_loud(source: Loudness, made: Loudness) -> float:
 def is_noise(levels: Levels) -> bool:
     """Whether a recording is faint and steady everywhere, so that it holds no speech to be raised
     to a level."""
-    every = [x for source, _ in levels for x in source]
-    loudest, softest = max(x.loudest for x in every), min(x.softest for x in every)
-    return loudest < min(_FAINT, _STEADY * softest)
+    loudest = max(source.loudest for source, _ in levels)
+    return loudest < min(_FAINT, _STEADY * min(source.softest for source, _ in levels))
 
 
 # ---- Protection of speech as it arrives, block by block, with a stated look-ahead.

@@ -3,13 +3,14 @@ transcripts are read as turns, and written from turns alone, so that nothing els
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from html import escape, unescape
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
+from xml.sax.saxutils import quoteattr
 
 from steps.standalone.job import plain, same_name
 from utils.cli import UserError, refusing
@@ -43,9 +44,8 @@ _POINTS = "(notes at points)"
 # ---- Kinds of files, read as they stand.
 
 
-def _lines(path: Path) -> list[tuple[int, str]]:
-    with refusing(f"{path}: is not text in UTF-8; save it as such", UnicodeDecodeError):
-        return list(enumerate(path.read_text("utf-8-sig").split("\n"), 1))
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    return enumerate(path.read_text("utf-8-sig").split("\n"), 1)
 
 
 def _seconds(*texts: str) -> list[float]:
@@ -58,8 +58,8 @@ def _seconds(*texts: str) -> list[float]:
 
 def _rttm(path: Path) -> Iterator[Turn]:
     what = "`SPEAKER <recording> <channel> <begin> <length> <NA> <NA> <person>`"
-    rows = [(n, line.split()) for n, line in _lines(path)]
-    rows = [(n, cells) for n, cells in rows if cells[:1] == ["SPEAKER"]]
+    lines = ((number, line.split()) for number, line in _lines(path))
+    rows = [(number, cells) for number, cells in lines if cells[:1] == ["SPEAKER"]]
     if len({cells[1] for _, cells in rows if len(cells) > 1}) > 1:  # of several recordings
         rows = [row for row in rows if row[1][1:2] == [path.stem]]
     for number, cells in rows:
@@ -136,12 +136,8 @@ _TAG = re.compile(r"<(?!\s*/?\s*name\b|/?v\b)[/\w][^<>]*>", re.I)
 def _subtitles(path: Path) -> Iterator[Turn]:
     import pysubs2
 
-    kind = path.suffix.lower()[1:]
-    with refusing(f"{path}: is not text in UTF-8; save it as such", UnicodeDecodeError):
-        file = pysubs2.SSAFile.load(
-            str(path), "utf-8-sig", format_=kind, keep_unknown_html_tags=True
-        )
-    for cue in file:
+    about = {"format_": path.suffix.lower()[1:], "keep_unknown_html_tags": True}
+    for cue in pysubs2.SSAFile.load(str(path), "utf-8-sig", **about):
         text = _TAG.sub("", unescape(cue.plaintext))
         marks = [*_SPEAKER.finditer(text)]
         heads = [(0, 0, "")] * (not marks or marks[0].start() > 0)
@@ -209,25 +205,31 @@ def write_textgrid(path: Path, turns: Sequence[Turn], end: float) -> None:
 
 
 def _as_eaf(name: str, turns: Sequence[Turn]) -> str:
-    new, about = ElementTree.SubElement, {"FORMAT": "3.0", "VERSION": "3.0", "AUTHOR": ""}
-    root = ElementTree.Element("ANNOTATION_DOCUMENT", about, DATE="2000-01-01T00:00:00+00:00")
-    header = new(root, "HEADER", MEDIA_FILE="", TIME_UNITS="milliseconds")
-    new(header, "MEDIA_DESCRIPTOR", MEDIA_URL=name, MIME_TYPE="audio/x-wav")
-    order = new(root, "TIME_ORDER")
+    slots, tiers = list[str](), list[str]()
     for tier, own in _tiers(turns).items():
-        about = {"TIER_ID": tier, "PARTICIPANT": own[0].person, "LINGUISTIC_TYPE_REF": "said"}
-        place = new(root, "TIER", about)
+        tiers.append(f"<TIER TIER_ID={quoteattr(tier)} PARTICIPANT={quoteattr(own[0].person)} "
+                     'LINGUISTIC_TYPE_REF="said">')  # fmt: skip
         for turn in own:
-            slots = [f"ts{len(order) + n}" for n in (1, 2)]
-            for slot, at in zip(slots, turn[:2], strict=True):
-                time = {"TIME_VALUE": str(round(1000 * at))} if at < NEVER else {}
-                new(order, "TIME_SLOT", {"TIME_SLOT_ID": slot, **time})
-            about = {"ANNOTATION_ID": f"a{slots[0]}"}
-            about |= {f"TIME_SLOT_REF{n}": slot for n, slot in enumerate(slots, 1)}
-            one = new(new(place, "ANNOTATION"), "ALIGNABLE_ANNOTATION", about)
-            new(one, "ANNOTATION_VALUE").text = turn.words
-    new(root, "LINGUISTIC_TYPE", LINGUISTIC_TYPE_ID="said", TIME_ALIGNABLE="true")
-    return ElementTree.tostring(root, "UTF-8", xml_declaration=True).decode("utf-8")
+            n = len(slots)
+            for at in turn[:2]:
+                time = f' TIME_VALUE="{round(1000 * at)}"' if at < NEVER else ""
+                slots.append(f'<TIME_SLOT TIME_SLOT_ID="ts{len(slots)}"{time}/>')
+            tiers.append(
+                f'<ANNOTATION><ALIGNABLE_ANNOTATION ANNOTATION_ID="a{n}" TIME_SLOT_REF1="ts{n}" '
+                f'TIME_SLOT_REF2="ts{n + 1}"><ANNOTATION_VALUE>{escape(turn.words, quote=False)}'
+                "</ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION>"
+            )
+        tiers.append("</TIER>")
+    media = f'<MEDIA_DESCRIPTOR MEDIA_URL={quoteattr(name)} MIME_TYPE="audio/x-wav"/>'
+    return "\n".join((
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        '<ANNOTATION_DOCUMENT FORMAT="3.0" VERSION="3.0" AUTHOR="" '
+        'DATE="2000-01-01T00:00:00+00:00">',
+        f'<HEADER MEDIA_FILE="" TIME_UNITS="milliseconds">{media}</HEADER>',
+        "<TIME_ORDER>", *slots, "</TIME_ORDER>", *tiers,
+        '<LINGUISTIC_TYPE LINGUISTIC_TYPE_ID="said" TIME_ALIGNABLE="true"/>',
+        "</ANNOTATION_DOCUMENT>\n",
+    ))  # fmt: skip
 
 
 def _subtitled(kind: str, _: str, turns: Sequence[Turn]) -> str:
@@ -276,6 +278,8 @@ def read(path: Path) -> list[Turn]:
         found = [turn._replace(person=label(turn.person)) for turn in _READERS[kind](path)]
     except UserError:
         raise
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: is not text in UTF-8; save it as such") from error
     except Exception as error:  # of classes that libraries do not name
         raise UserError(
             f"{path}: cannot be read as {kind[1:]} ({type(error).__name__}); save it anew with the "
@@ -366,17 +370,21 @@ def is_redact(file: Path) -> bool:
     return file.stem.casefold().endswith(f".{REDACT}")
 
 
-def find(folder: Path, audio: Sequence[Path], kinds: Iterable[str]) -> dict[Path, list[Path]]:
-    """Files of some kinds in a folder, by the recording whose place and stem they have, also before
-    `.redact`. UserError where two recordings share a stem that a file has."""
-    found, kinds = {path: list[Path]() for path in audio}, tuple(kinds)
+def find(
+    folder: Path, audio: Sequence[Path], kinds: Collection[str], *, spans: bool = False
+) -> dict[Path, list[Path]]:
+    """Files of some kinds in a folder, by the recording whose place and stem they have. spans: also
+    before `.redact`, else without such files. UserError where two recordings share a stem that a
+    file has."""
+    found = {path: list[Path]() for path in audio}
     owners = dict[tuple[Path, str], list[Path]]()
     for path in audio:
         owners.setdefault((path.parent, same_name(path.stem)), []).append(path)
     for place in dict.fromkeys(path.parent for path in audio):
         there = sorted((folder / place).iterdir()) if (folder / place).is_dir() else []
         for file in there:
-            if file.suffix.lower() not in kinds or file.name.startswith("."):
+            known = file.suffix.lower() in kinds and spans >= is_redact(file)
+            if not known or file.name.startswith("."):
                 continue
             stem = same_name(file.stem)
             short = stem[: -len(REDACT) - 1] if is_redact(file) else stem

@@ -376,8 +376,9 @@ class SourceFeatures:
         """Features at places (U,) of the source, ascending."""
         near = np.rint(places).astype(np.int64)
         energy, noise = (x if x is None else x[near] for x in (self.energy, self.aperiodicity))
-        f0, sounds = self.f0[near], self.sounds[near]
-        return replace(self, f0=f0, sounds=sounds, energy=energy, aperiodicity=noise)
+        return replace(
+            self, f0=self.f0[near], sounds=self.sounds[near], energy=energy, aperiodicity=noise
+        )
 
 
 class Told(NamedTuple):
@@ -455,12 +456,12 @@ class BnSynthesiser(TrainedSynthesiser):
         of its own, also without words."""
         return self.tell(wave, target, f0).samples
 
-    def tell(self, wave: Float64, target: Target, f0: F0Map) -> Told:
-        """Converted speech, and what became of the source."""
+    def tell(self, wave: Float64, target: Target, f0: F0Map, language: str | None = None) -> Told:
+        """Converted speech, and what became of the source. language: of `RepairingReader.read`."""
         if self._recogniser is not None and self._repairing is None:
             return self.say(self.hear(wave), target, f0)
         level, n_samples, wave = float(np.mean(wave**2)), len(wave), raised(wave)
-        content, source, seconds, words = self._found(wave, target.content)
+        content, source, seconds, words = self._found(wave, target.content, language)
         if not source.sounds.any():
             return Told(np.zeros(n_samples), seconds)
         level = _READ_LEVEL**2 if "read" in seconds else level
@@ -518,15 +519,14 @@ class BnSynthesiser(TrainedSynthesiser):
         return self.limited(out)
 
     def _found(
-        self, wave: Float64, change: ContentMap | None
+        self, wave: Float64, change: ContentMap | None, language: str | None
     ) -> tuple[Float32, SourceFeatures, dict[str, float], Sequence[Moved]]:
         """Content (T, d) to be spoken, changed, what else of the source counts, and the seconds and
         words of `tell`."""
         content, source = self._hear(wave)
         if self._repairing is None or not len(content):
             return self._changed(content, change), source, {}, ()
-        mean, sd = (self.network.statistic(f"content_{name}") for name in ("mean", "sd"))
-        found = self._repairing.read(wave, (content - mean) / sd, self.extractor)
+        found = self._repairing.read(wave, self._normal(content), self.extractor, language)
         content = self._changed(content, change)
         if found is None:
             return content, source, {"unread": len(wave) / SAMPLE_RATE}, ()
@@ -548,6 +548,11 @@ class BnSynthesiser(TrainedSynthesiser):
             return np.zeros((0, self.extractor.width), np.float32), source
         return self.extractor(wave), source
 
+    def _normal(self, content: Float32) -> Float64:
+        """Deviations (T, d) of content from the mean."""
+        mean, sd = (self.network.statistic(f"content_{name}") for name in ("mean", "sd"))
+        return (content - mean) / sd
+
     def _spoken(self, normal: npt.NDArray[np.floating]) -> Float32:
         """Content (T, d) from its deviations from the mean."""
         mean, sd = (self.network.statistic(f"content_{name}") for name in ("mean", "sd"))
@@ -555,10 +560,7 @@ class BnSynthesiser(TrainedSynthesiser):
 
     def _changed(self, heard: Float32, change: ContentMap | None) -> Float32:
         """Content (T, d) after a change, if any, that works on deviations from the mean."""
-        if change is None:
-            return heard
-        mean, sd = (self.network.statistic(f"content_{name}") for name in ("mean", "sd"))
-        return self._spoken(change((heard - mean) / sd))
+        return heard if change is None else self._spoken(change(self._normal(heard)))
 
     @torch.no_grad()
     def _say(

@@ -494,8 +494,7 @@ def _trim(utt: str, spoken: Float64, rate: int) -> Float64:
     loud = np.flatnonzero(np.abs(spoken) > _SILENCE)
     if len(loud) == 0:
         raise UserError(f"{utt}: eSpeak NG gave silence; this should not happen, please report it")
-    divisor = int(np.gcd(rate, SAMPLE_RATE))
-    return resample_poly(spoken[loud[0] : loud[-1] + 1], SAMPLE_RATE // divisor, rate // divisor)
+    return resample_poly(spoken[loud[0] : loud[-1] + 1], SAMPLE_RATE, rate)
 
 
 def read_aloud(texts: Mapping[str, str], folder: Path) -> None:
@@ -580,4 +579,5 @@ def data_tables(
         "spk2gender": {speaker: genders[speaker] for speaker in speakers},
         "text": {item.utt: item.text for _, item in spoken},
         "utt2dur": {item.utt: f"{item.seconds:.4f}" for _, item in spoken},
+        "utt2lang": {item.utt: "en" for _, item in spoken},
     }

@@ -24,8 +24,9 @@ import torch
 import yaml
 
 from local.protocols.attackers import AttackSet
-from local.report.frame import METRICS, SPEAKERS, WHERE, load_results, write_frame
+from local.report.frame import METRICS, SPEAKERS, WHERE, write_frame
 from local.report.gather import attacks, gather, settings_of_systems, tabulate
+from local.report.results import load_results
 from steps.anonymisers.registry import describe_system
 from steps.audio import read_audio
 from steps.generators.idmap import MlpNetwork, MlpSettings
