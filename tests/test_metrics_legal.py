@@ -118,9 +118,8 @@ def test_vectors_without_speakers_give_the_chance_levels() -> None:
     assert figures[0][f"chance_{SING}"] == pytest.approx(math.exp(-1), abs=0.01)
 
 
-@pytest.mark.parametrize(("n", "m"), [(2, 1), (13, 1), (13, 9), (40, 9)])
-def test_chance_of_singling_out_by_simulation(n: int, m: int) -> None:
-    rng = np.random.default_rng(n + m)
+def test_chance_of_singling_out_by_simulation() -> None:
+    rng, n, m = np.random.default_rng(22), 13, 9
     calibration = np.sort(rng.random((40_000, m * n)), axis=1)
     threshold = (calibration[:, -m] + calibration[:, -m - 1]) / 2
     isolated = (rng.random((40_000, n)) > threshold[:, None]).sum(axis=1) == 1
