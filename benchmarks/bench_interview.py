@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Goals of interviews: voices told apart, people found, who is kept, words, lengths.
 
 Conversations of LibriSpeech's people (benchmarks/conversations.py) are protected by models/bn2:
@@ -28,14 +28,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[0] = str(ROOT)
 import numpy as np
 import soundfile
 from rapidfuzz.distance import Levenshtein
 
 from benchmarks.conversations import confusion, converse, readers
-from benchmarks.measuring import CORPORA, LEAST, MOST, Judged, judge, show, skip
+from benchmarks.measuring import CORPORA, LEAST, MOST, ROOT, Judged, judge, show, skip
 from local.evidence import figures as judged
 from local.metrics.detection import eer_speechbrain
 from steps.anonymisers.registry import Anonymiser, AsItIs

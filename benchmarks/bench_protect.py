@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Wall time of make protect on one and on two cores: at least 0.85 of linear, and equal bytes.
 
 models/bn2 protects a folder of copies of LibriSpeech's utterances, so many minutes in all, by
@@ -15,9 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[0] = str(ROOT)
-from benchmarks.measuring import LEAST, fill, judge, speech_files
+from benchmarks.measuring import LEAST, ROOT, fill, judge, speech_files
 
 GOAL, N_FILES = 0.85, 60
 

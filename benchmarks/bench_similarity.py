@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Speed of a similarity matrix against boolean masks per cell over string arrays, same matrix.
 
 Goal: 269,011 pairs (734 segments of 20 speakers), from the trial list and the score file to the
@@ -8,16 +8,11 @@ arrays of speaker names; it makes no checks, while the project's reader makes al
 use the project's calibration. Process CPU time, best of several.
 """
 
-import os
-
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_name] = "1"
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-sys.path[0] = str(Path(__file__).resolve().parents[1])
 import numpy as np
 import numpy.typing as npt
 

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Plan of an archive of 100,000 hours: CPU-hours, days and disk, from rates that are measured here.
 
 steps/protect_folder.py protects so many minutes of LibriSpeech ($PSEUDOVOX_CORPORA, or else
@@ -16,9 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[0] = str(ROOT)
-from benchmarks.measuring import fill, speech_files
+from benchmarks.measuring import ROOT, fill, speech_files
 from utils.stamps import commit_of_code
 
 MEASURED, PLAN = ROOT / "benchmarks/archive.csv", ROOT / "docs/archive.csv"

@@ -408,7 +408,7 @@ def _doubles(vectors: Mapping[str, Vectors], person: Mapping[str, str]) -> list[
 def _attacks(encoder: str, vectors: Vectors, person: Mapping[str, str]) -> Iterator[Attack]:
     """Attacks of all attackers with an encoder. vectors: (n, d) by half, in the order of person."""
     people, names = sort_ids({*person.values()}), [*person]
-    target = np.array([[who == own for own in person.values()] for who in people])
+    target = np.array(people)[:, None] == [*person.values()]
     share = target / target.sum(axis=1, keepdims=True)  # of each recording in the mean of a person
     backend = load_backend(EVALUATORS[encoder])
     scores = {
@@ -472,7 +472,7 @@ def _chosen(attacks: Sequence[Attack]) -> dict[str, tuple[Value, float]]:
     judges = [attack for attack in attacks if attack.evidence.judges]
     for n in LENGTHS:
         if own := [attack for attack in judges if n in attack.evidence.several]:
-            least = min(own, key=lambda attack: attack.evidence.several[n].value)
+            least = min(own, key=lambda attack: attack.evidence.several[n])
             low = min(attack.evidence.several[n].low for attack in own)
             p = min(1.0, least.figures["recordings"]["p_value_eer"] * len(judges))
             found[n] = replace(least.evidence.several[n], low=low), p
@@ -511,7 +511,7 @@ def _evidence(attacker: str, encoder: str, found: Report, bare: Report) -> Evide
         attacker, f"{encoder}/{EVALUATORS[encoder]}", value(linking, "eer"),
         value(bare["linking"], "eer"), value(linking, "eer_rise"), named=several[NAMED],
         chance=several[f"chance_{NAMED}"], people=linking["n_target_speakers"],
-        several={n: min(map(fold, own), key=lambda v: v.value) for n, own in eers.items() if own},
+        several={n: min(map(fold, own)) for n, own in eers.items() if own},
     )  # fmt: skip
 
 
