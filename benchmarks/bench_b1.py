@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Speed of the offline B1 on one core, all included, beside WORLD copy-synthesis in the same run.
 
 Goal: a real-time factor of 0.1 or less. A new pseudo-speaker for every utterance (level utt), the
@@ -9,17 +9,11 @@ LibriSpeech from $PSEUDOVOX_CORPORA or ../shared/corpora, else synthetic. The po
 other files; their x-vectors are random numbers, which cost as much as real ones.
 """
 
-import os
-
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_name] = "1"
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[0] = str(ROOT)
 import numpy as np
 
 from benchmarks.measuring import MOST, cpu_seconds, judge, speech_files

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Time and memory of bn: protecting with models/bn, training bn_mini, on one core.
 
 Goals: steps/protect_folder.py on one file of five minutes takes at most 0.1 CPU-seconds a second of
@@ -11,21 +11,15 @@ vectors, which changes nothing in the time. Speech: LibriSpeech dev-clean from $
   benchmarks/bench_bn.py
 """
 
-import os
-
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_name] = "1"
 import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[0] = str(ROOT)
 import numpy as np
 import soundfile
 import yaml
 
-from benchmarks.measuring import CORPORA, MOST, cost_of, judge, skip
+from benchmarks.measuring import CORPORA, MOST, ROOT, cost_of, judge, skip
 from steps.audio import SAMPLE_RATE, read_audio
 from utils.archives import ArchiveWriter
 from utils.datadir import write_data_dir

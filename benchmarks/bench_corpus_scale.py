@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """How the tools for data directories grow with the corpus: 10^4, 10^5 and (--full) 10^6 utterances.
 
 Each tool runs as a process of its own on a made-up data directory (100 utterances a speaker), whose
@@ -15,12 +15,10 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[0] = str(ROOT)
 import numpy as np
 import soundfile
 
-from benchmarks.measuring import MOST, cost_of, judge
+from benchmarks.measuring import MOST, ROOT, cost_of, judge
 from utils.archives import ArchiveWriter
 from utils.datadir import write_data_dir
 

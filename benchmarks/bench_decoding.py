@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Decoding by PocketSphinx in parallel jobs against one job.
 
 Goal: the jobs together take at most 1.25 times the CPU time of one job (each loads the model), and
@@ -6,19 +6,13 @@ the hypotheses are the same bytes. CPU time is that of the ended processes. Wall
 printed beside it; it says something on a quiet machine only. Speech: synthetic speakers.
 """
 
-import os
-
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_name] = "1"
 import argparse
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[0] = str(ROOT)
-from benchmarks.measuring import LEAST, MOST, cost_of, judge
+from benchmarks.measuring import LEAST, MOST, ROOT, cost_of, judge
 from utils.datadir import load_data_dir
 from utils.parts import merge_parts, split_data_dir
 

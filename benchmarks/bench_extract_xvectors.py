@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """x-vectors one by one: what it costs that they do not depend on how a corpus is divided.
 
 The library of steps/extract_xvectors.py takes each utterance alone, with ecapa_mini (128 channels;
@@ -8,21 +8,15 @@ Lengths are drawn as in three kinds of corpora. Process CPU time, best of severa
 times the reference for speech that is read.
 """
 
-import os
-
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_name] = "1"
 import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[0] = str(ROOT)
 import numpy as np
 import soundfile
 import torch
 
-from benchmarks.measuring import MOST, cpu_seconds, judge
+from benchmarks.measuring import MOST, ROOT, cpu_seconds, judge
 from steps.audio import SAMPLE_RATE, read_audio
 from steps.speaker.config import EncoderConfig
 from steps.speaker.encoders import NetworkEncoder, extract

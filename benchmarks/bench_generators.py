@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Speed of the IDMap generators beside `average`, and of many vectors at a time.
 
 Goals, on one core and 512 dimensions: a vector of IDMap-MLP in at most 3 times, one of IDMap-Diff
@@ -9,16 +9,11 @@ training of MLP on 250 speakers under 3 CPU-minutes (--train; the steps are time
 of several; the weights are random, which costs the same.
 """
 
-import os
-
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_name] = "1"
 import resource
 import sys
 import time
 from pathlib import Path
 
-sys.path[0] = str(Path(__file__).resolve().parents[1])
 import numpy as np
 import torch
 

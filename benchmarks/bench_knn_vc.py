@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Speed of kNN-VC on WORLD frames, all included, and of its matching against a loop over frames.
 
 Goals: a real-time factor of at most 0.05 on one core (analysis, matching, synthesis), and matching
@@ -15,8 +15,6 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUM
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[0] = str(ROOT)
 import numpy as np
 
 from benchmarks.measuring import LEAST, MOST, Judged, cpu_seconds, judge, load_speech

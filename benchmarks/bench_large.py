@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Speed of all pairs without stored scores, against this machine's own float32 matrix product.
 
 Goal: end to end (x-vectors from ark and scp, counts, figures) at least half as fast as the product
@@ -9,10 +9,6 @@ without anything else.
 """
 
 import argparse
-import os
-
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_name] = "1"
 import json
 import multiprocessing
 import sys
@@ -20,7 +16,6 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path[0] = str(Path(__file__).resolve().parents[1])
 import numpy as np
 
 from benchmarks.measuring import LEAST, MOST, ROOT, Judged, cost_of, judge

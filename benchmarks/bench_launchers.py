@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Cost of the launchers: run.py a job, slurm.py a stage.
 
 Goals: under 50 ms a job locally; under 5 s a stage on Slurm. Each is what the launcher takes beyond
@@ -16,9 +16,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[0] = str(ROOT)
-from benchmarks.measuring import MOST, Judged, judge, skip
+from benchmarks.measuring import MOST, ROOT, Judged, judge, skip
 from tests.slurm_cluster import local_slurm, why_no_slurm
 
 JOBS, TASKS, ROUNDS = 100, 8, 5

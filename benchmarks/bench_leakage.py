@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Cost of `leakage` on the size of Seo et al. 2025: 2,983 segments of 223 speakers, 192 dimensions.
 
 Goal: under 10 s of CPU from the x-vector files, all figures, both chance levels and 1,000 resamples
@@ -7,16 +7,10 @@ that sorts the gallery for each query and walks down to the first segment of the
 CPU time, best of several.
 """
 
-import os
-
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_name] = "1"
 import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[0] = str(ROOT)
 import numpy as np
 
 from benchmarks.measuring import LEAST, MOST, cost_of_metrics, judge, timed

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Speed and memory of recognition by Moonshine on one core, beside PocketSphinx on the same speech.
 
 Goal: a real-time factor of at most 0.06 and a peak of 500 MB, the 30 s that it hears at most at
@@ -7,16 +7,9 @@ something on a quiet machine only. Speech: LibriSpeech from $PSEUDOVOX_CORPORA o
 else two minutes of synthetic speakers.
 """
 
-import os
-
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_name] = "1"
 import resource
 import sys
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[0] = str(ROOT)
 import numpy as np
 
 from benchmarks.measuring import MOST, cpu_seconds, judge, load_speech

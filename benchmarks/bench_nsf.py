@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Speed of conversion by the neural source-filter: the network of nsf_mini.yaml, on one core.
 
 Goal: a real-time factor of at most 0.02, everything included: F0 (DIO and StoneMask), envelope,
@@ -7,19 +7,12 @@ time, best of several. Speech: LibriSpeech from $PSEUDOVOX_CORPORA or ../shared/
 synthetic.
 """
 
-import os
-
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_name] = "1"
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[0] = str(ROOT)
 import numpy as np
 
-from benchmarks.measuring import MOST, cpu_seconds, judge, load_speech
+from benchmarks.measuring import MOST, ROOT, cpu_seconds, judge, load_speech
 from steps.synthesis.base import Target
 from steps.synthesis.content import analyse_content, extract_content
 from steps.synthesis.f0 import compute_f0_stats

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Estimating opinion scores: time and memory of steps/estimate_quality.py, against the whole file.
 
 Goals: the sample of the LibriSpeech excerpt (26 speakers, 4 utterances each, original and one
@@ -8,10 +8,6 @@ cuts a file into, while their mean scores lie within 0.1. Process CPU time. Spee
 $PSEUDOVOX_CORPORA or ../shared/corpora.
 """
 
-import os
-
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_name] = "1"
 import contextlib
 import io
 import math
@@ -21,13 +17,11 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[0] = str(ROOT)
 import torch
 from distillmos import ConvTransformerSQAModel
 from distillmos.sqa import MAX_HOP_LEN, SEQ_LEN
 
-from benchmarks.measuring import CORPORA, MOST, cost_of, judge, skip
+from benchmarks.measuring import CORPORA, MOST, ROOT, cost_of, judge, skip
 from steps.audio import read_audio
 from steps.quality import load_estimator
 from utils.datadir import write_data_dir

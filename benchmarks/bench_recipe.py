@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Time and memory of the default recipe (egs/synth), from nothing to the report, after set-up.
 
 Goal: under 4 minutes on 2 quiet cores, and under 3 GB at its peak (sum of proportional set sizes
@@ -11,8 +11,6 @@ import sys
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[0] = str(ROOT)
 from benchmarks.measuring import MOST, judge, synth_folder
 
 GOAL_MINUTES, GOAL_GB = 4.0, 3.0

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """CPU time of what an informed attacker retrains: ecapa_mini from scratch, fine-tuned, back end.
 
 Goal: an encoder (ECAPA, 128 channels) in at most 6 CPU-minutes. CPU time of steps/train_encoder.py
@@ -9,21 +9,15 @@ printed says so; validation on the way is left out); --full runs the whole.
 """
 
 import argparse
-import os
-
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_name] = "1"
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[0] = str(ROOT)
 import numpy as np
 import soundfile
 
-from benchmarks.measuring import MOST, cost_of, judge
+from benchmarks.measuring import MOST, ROOT, cost_of, judge
 from steps.audio import SAMPLE_RATE
 from steps.speaker.config import EncoderConfig, fine_tuned
 from steps.training.settings import read_config

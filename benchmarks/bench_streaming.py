@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """How late is speech that is protected while it comes in, and does it keep up?
 
 Goal: blocks of 200 ms or less, a real-time factor below 1 on one core, and of McAdams the very
@@ -14,13 +14,10 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUM
     os.environ[_name] = "1"
 import sys
 import time
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[0] = str(ROOT)
 import numpy as np
 
-from benchmarks.measuring import LEAST, MOST, Judged, judge, load_speech
+from benchmarks.measuring import LEAST, MOST, ROOT, Judged, judge, load_speech
 from steps.anonymisers.registry import Anonymiser, load_anonymiser
 from steps.audio import SAMPLE_RATE
 from steps.sources import SourceSpeaker, VoiceKey

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """CPU time of stage 10 (utility) of egs/synth: words by PocketSphinx, and prosody, of b2 and b2r.
 
 Goal: under 3 minutes on 2 cores, that is 6 CPU-minutes, with all 40 speakers of the evaluation. The
@@ -15,8 +15,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[0] = str(ROOT)
 from benchmarks.measuring import MOST, Judged, judge, synth_folder
 from utils.datadir import load_data_dir
 

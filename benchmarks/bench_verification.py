@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Cost of `verification` on a large trial list, and speed of all metrics of one split.
 
 Goals: 10,458 + 940,567 trials (the size of paper 003) from the files under 5 s of CPU and 1 GB; and
@@ -8,10 +8,6 @@ second start in memory, the loops with arrays of speaker names, and must give th
 Process CPU time, best of several.
 """
 
-import os
-
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_name] = "1"
 import itertools
 import math
 import sys
@@ -19,8 +15,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[0] = str(ROOT)
 import numpy as np
 
 from benchmarks.measuring import LEAST, MOST, cost_of_metrics, judge, timed

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Speed of WORLD analysis and synthesis as used here (DIO, StoneMask) against that with Harvest.
 
 Goal: a real-time factor of at most 0.1 on one core for analysis and synthesis together, and at
@@ -8,15 +8,8 @@ originals on voicing and pitch. Speech: LibriSpeech from $PSEUDOVOX_CORPORA or .
 else synthetic.
 """
 
-import os
-
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_name] = "1"
 import sys
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[0] = str(ROOT)
 import numpy as np
 import pyworld
 

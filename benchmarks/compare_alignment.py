@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Does canonical correlation tell what a system leaves of people (Seo et al. 2025, Table 8)?
 
 The challenge's own B1, x-vectors before and after it (CHALLENGE: a folder with data/<set>/utt2spk
@@ -17,8 +17,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[0] = str(ROOT)
 import numpy as np
 from scipy import stats
 

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """How far figures of attackers who train nothing move with the pseudo-speakers that are drawn.
 
 One run of a recipe is one draw: some speakers happen to get a voice near their own. Here a system
@@ -26,12 +26,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[0] = str(ROOT)
 import numpy as np
 from scipy import stats
 
-from benchmarks.measuring import run, show, write
+from benchmarks.measuring import ROOT, run, show, write
 from local.compute_metrics import main as compute_metrics
 from local.metrics import detection
 from local.metrics.detection import Ranking

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Do generators of pseudo-speakers differ in speech (Liu et al. 2025, Tables I and II)?
 
 EGS is a corpus folder after `./run.sh --systems "bn_random bn_average bn_psd bn_wgan bn_idmap_mlp
@@ -26,8 +26,6 @@ import math
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[0] = str(ROOT)
 import numpy as np
 from scipy import stats
 

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """How far attackers who learn from protected speech get with more hours and people to learn from.
 
 EGS is a corpus folder after `./run.sh --systems SYSTEM --evaluators "ENCODER/plda ENCODER/cosine"
@@ -20,8 +20,6 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[0] = str(ROOT)
 import numpy as np
 
 from benchmarks.measuring import write

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """How far attackers who learn get with more people and more draws of their speech.
 
 EGS is a corpus folder after `./run.sh --systems SYSTEM --evaluators "pyannote/plda_pca content/plda
@@ -27,8 +27,6 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[0] = str(ROOT)
 import numpy as np
 
 from benchmarks.compare_hours import LDA_DIM, N_BOOTSTRAP, Vectors, percent

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """How much each change of models/bn2 and models/place gives: who is found, and which words.
 
 EGS is egs/speechocean after `./prepare.sh`; people are drawn from its data/train, whom no table of
@@ -26,8 +26,6 @@ from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 from unittest.mock import patch
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[0] = str(ROOT)
 import numpy as np
 
 from benchmarks.compare_hours import Vectors, percent

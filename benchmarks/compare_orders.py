@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Whether leakage in a search and alignment of the spaces order systems alike (Seo et al. 2025).
 
 The paper's conclusion is that the two are decoupled. Kendall's tau between the orders: 1 where they
@@ -16,8 +16,6 @@ from collections.abc import Sequence
 from itertools import permutations
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[0] = str(ROOT)
 import numpy as np
 from scipy.stats import kendalltau
 

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Words and quality of models/bn beside the speech that the authors of Liu et al. 2025 published.
 
 41 utterances of three speakers of LibriSpeech dev-clean, whom models/bn did not learn from: the
@@ -16,8 +16,6 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[0] = str(ROOT)
 from benchmarks.measuring import CORPORA, run
 from local.compute_utility import main as compute_utility
 from local.report.frame import METRICS, write_frame

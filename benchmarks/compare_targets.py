@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Do constant target voices differ, do their pitch or their gender hide (Champion et al. 2021)?
 
 SYSTEM is the name of all targets in EGS, where run.sh made for each an attacker who knows it:
@@ -29,8 +29,6 @@ import re
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[0] = str(ROOT)
 import numpy as np
 from scipy import stats
 

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Cost of WORLD itself in words and quality: the project's two kinds of frames, and Harvest; and
 what is lost where frames of 5 ms are only voiced where DIO says so, or have a smoother envelope.
 
@@ -23,8 +23,6 @@ import numpy as np
 import pyworld
 from scipy.ndimage import convolve1d
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[0] = str(ROOT)
 from benchmarks.measuring import CORPORA
 from local.metrics.utility import align
 from steps.asr.engines import MoonshineRecogniser

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Make docs/samples.html, a page of speech that systems protected, and its clips in docs/clips.
 
 Two women and two men of LibriSpeech's test-clean: the first of each, by number, with recordings of
@@ -22,9 +22,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[0] = str(ROOT)
-from benchmarks.measuring import CORPORA
+from benchmarks.measuring import CORPORA, ROOT
 from local.report.gather import mp3
 from steps.asr.engines import MoonshineRecogniser
 from steps.asr.language import normalise_english

@@ -1,7 +1,7 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S bash -c 'r=$(readlink -f "$0"); . "${r%/*}/../path.sh"; exec python3 -P "$0" "$@"'
 """Run all benchmarks one after the other, and print each figure beside its goal.
 
-    . ./path.sh && benchmarks/run_all.py [--only NAME ...]
+    benchmarks/run_all.py [--only NAME ...]
 
 A benchmark that needs a corpus which is not here is skipped with its reason; one that fails counts
 as missed, with exit status 1. The goals stand in the scripts alone. It takes hours on two
@@ -13,7 +13,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-sys.path[0] = str(Path(__file__).resolve().parents[1])
 from benchmarks.measuring import SKIPPED, TOLD
 
 FOLDER = Path(__file__).parent

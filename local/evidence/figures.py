@@ -408,7 +408,7 @@ def _doubles(vectors: Mapping[str, Vectors], person: Mapping[str, str]) -> list[
 def _attacks(encoder: str, vectors: Vectors, person: Mapping[str, str]) -> Iterator[Attack]:
     """Attacks of all attackers with an encoder. vectors: (n, d) by half, in the order of person."""
     people, names = sort_ids({*person.values()}), [*person]
-    target = np.array([[who == own for own in person.values()] for who in people])
+    target = np.array(people)[:, None] == [*person.values()]
     share = target / target.sum(axis=1, keepdims=True)  # of each recording in the mean of a person
     backend = load_backend(EVALUATORS[encoder])
     scores = {

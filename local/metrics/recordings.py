@@ -166,14 +166,11 @@ class Length:
     def figures(self, drawn: Float64) -> Float64:
         """`FIGURES` in resamples that hold each person as often as drawn, (n, n_people); (6, n).
         NaN where one is not defined, as all are without targets or without nontargets."""
-        found = np.hstack([self._figures(some) for some in self._parts(drawn)])
+        found = np.hstack([self._figures(some) for some in _parts(drawn, len(self.cell))])
         found[:, np.isnan(found[FIGURES.index("eer")])] = math.nan
         if self.groups.alone:
             found[[FIGURES.index(name) for name in NORMALISED]] = math.nan
         return found
-
-    def _parts(self, drawn: Float64) -> list[Float64]:
-        return _parts(drawn, len(self.cell))
 
     def _figures(self, drawn: Float64) -> Float64:
         eers, weight = self._eers(drawn)
@@ -213,7 +210,7 @@ class Length:
     def eers(self, drawn: Float64) -> Float64:
         """Folded EERs by raw scores and, unless they have one candidate, by normalised ones,
         with people drawn so often; drawn: (n, n_people); (1 or 2, n)."""
-        made = np.hstack([self._eers(some)[0] for some in self._parts(drawn)])
+        made = np.hstack([self._eers(some)[0] for some in _parts(drawn, len(self.cell))])
         found = made[: 1 if self.groups.alone else 2]
         return np.asarray(np.minimum(found, 1.0 - found), np.float64)
 
@@ -455,7 +452,7 @@ def _eers(heard: Heard, models: Bool, swaps: Int64) -> Float64:
     row, model = np.nonzero(known)
     order = np.argsort(heard.score[known], kind="stable")
     score, cell = heard.score[known][order], (heard.person[row] * models.shape[1] + model)[order]
-    once, cell = np.unique(cell, return_inverse=True)
+    once, cell = np.unique(cell, return_inverse=True)  # there may be far fewer than pairs of both
     person, model = np.divmod(once, models.shape[1])
     ends, found = np.flatnonzero(np.append(score[1:] > score[:-1], True)), []
     for some in _parts(swaps, len(order)):

@@ -309,11 +309,14 @@ def _run(
         if values is not None
     }
     every = {"": scored.ranking, **rankings}
-    cells = {name: None if cell is None else cell[of.order] for name, of in every.items()}
+    cells = {} if cell is None else {name: cell[of.order] for name, of in every.items()}
 
     def figures(drawn: Float64 | None) -> intervals.Figures | None:
-        weight = {name: None if drawn is None else intervals.pair_weights(drawn, at)
-                  for name, at in cells.items() if at is not None}  # fmt: skip
+        weight = {
+            name: intervals.pair_weights(drawn, at)
+            for name, at in cells.items()
+            if drawn is not None
+        }
         found = scored.figures(weight.get(""))
         if found is None:
             return None
