@@ -44,7 +44,7 @@ def main(
     clips: Annotated[
         int, "The number of speakers with clips, of each system and split; 0: none", "N", natural
     ] = 10,
-    training: Annotated[
+    trained_again: Annotated[
         Sequence[tuple[str, str]], "An evaluator, and that of which it is another training; may be "
         "given again", "EVALUATOR FIRST",
     ] = (),
@@ -77,7 +77,7 @@ def main(
     run = {
         "corpus": corpus_name, "corpus_note": corpus_note, "origin": of.origin(),
         "systems": systems, "steps": of.steps(used), "attacks": records, "missing": missing,
-        "trainings": dict(training),
+        "trainings": dict(trained_again),
     }  # fmt: skip
     write_frame(out / "per_speaker.csv", SPEAKERS, speakers)
     for name, value in (("figures", pictures), ("clips", cut), ("run", run)):

@@ -581,7 +581,7 @@ def test_a_run_with_fewer_options_lost_figures_from_the_report(plan: Plan) -> No
     assert found == {SHOWN[0]}
     assert notes == ["not in the report: what earlier runs measured with another --seed"]
     remember(systems="b2", trainings="2")
-    again = "--training e_seed1/plda e/plda"
+    again = "--trained-again e_seed1/plda e/plda"
     assert again in commands(plan(**few))["exp/results"]
     assert again not in commands(plan(**few, drop="trainings"))["exp/results"]
     remember(systems="b2 b2r", asr="hub:m", genders="f m")

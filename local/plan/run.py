@@ -153,7 +153,7 @@ def plan_report(own: Recipe, attacks: Attacks, utility: Utility) -> list[str]:
     if not own.asked.flag("report_audio"):
         words += ["--clips", "0"]
     words += [word for one in shown.evaluators if one.again
-              for word in ("--training", one.title, one.again)]  # fmt: skip
+              for word in ("--trained-again", one.title, one.again)]  # fmt: skip
     results = own.step(
         "results", "exp/results", options=words, figures=repeated("--figures", figures)
     )

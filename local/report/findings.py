@@ -16,8 +16,6 @@ from local.report.select import FEWEST, MARGIN, NO_RISE, unprotected
 from local.report.wording import absent, attacker, group_of, say
 from steps.speaker.kinds import STRONG, kind_of, shipped
 
-EER = measures.MEASURES["eer"]
-
 
 def people(results: Results) -> str:
     """How many people were attacked, by group: those with target trials, where that is known."""

@@ -215,7 +215,7 @@ def judge(
     eers = {n: min(some, key=_eer_of) for n, some in own.items() if some}
     strongest = min(eers.values(), key=_eer_of).attack if eers else None
     if most is not None and most.named > NAMED_MOSTLY:
-        return Verdict(Level.NOTHING, _say_named(most), strongest or most, eers)
+        return Verdict(Level.NOTHING, say("named_correctly", attack=most), strongest or most, eers)
     if strongest is None:
         return Verdict(Level.UNJUDGED, "no EER is defined", None)
     found = replace(_by_eer(judges, every, LEVEL / groups), eers=eers)
@@ -226,7 +226,7 @@ def judge(
         found = Verdict(Level.UNJUDGED, why, strongest, eers)
     if most is not None:
         level = Level.OFTEN if most.named > NAMED_OFTEN else Level.NOW_AND_THEN
-        by_name = Verdict(level, _say_named(most), strongest, eers)
+        by_name = Verdict(level, say("named_correctly", attack=most), strongest, eers)
         return min(found, by_name, key=lambda v: v.level)
     if found.level is Level.HIDDEN:
         return replace(found, **_hidden(able, maybe, worst_person))
@@ -327,10 +327,6 @@ def _hidden(able: Sequence[Evidence], maybe: str, worst_person: float) -> dict[s
     if least is not None and not any(a.control.defined for a in heard):
         why = f"the least share of a speaker that they find is {least:.0f} %"
     return {"level": Level.HIDDEN, "why": why}
-
-
-def _say_named(attack: Evidence) -> str:
-    return say("named_correctly", attack=attack)
 
 
 @dataclass(frozen=True)

@@ -148,7 +148,7 @@ def utility_table(metrics: pd.DataFrame) -> Table:
     return Table(head, rows)
 
 
-EER, D_ECE = MEASURES["eer"], MEASURES["d_ece"]
+EER = MEASURES["eer"]
 
 
 def grid(
