@@ -19,6 +19,7 @@ or ../shared/corpora. Ten minutes of three people: --parts given --n 1 --people 
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -30,10 +31,9 @@ from typing import Any
 import numpy as np
 import soundfile
 from rapidfuzz.distance import Levenshtein
-from scipy.optimize import linear_sum_assignment
 
-from benchmarks.conversations import converse, readers
-from benchmarks.measuring import CORPORA, LEAST, MOST, ROOT, Judged, judge, skip
+from benchmarks.conversations import confusion, converse, readers
+from benchmarks.measuring import CORPORA, LEAST, MOST, ROOT, Judged, judge, show, skip
 from local.evidence import figures as judged
 from local.metrics.detection import eer_speechbrain
 from steps.anonymisers.registry import Anonymiser, AsItIs
@@ -43,7 +43,7 @@ from steps.sources import FIRST, NOTHING, SystemRun
 from steps.speaker.pyannote import PyannoteEncoder
 from steps.standalone import protection, turns
 from steps.standalone.hearing import find_people
-from steps.standalone.people import Scene, clear_of
+from steps.standalone.people import Scene, clear_of, hidden, tone
 from steps.standalone.stream import Recording
 from utils.arrays import Float64
 
@@ -168,24 +168,6 @@ def words_lost(known: Known, folder: Path) -> tuple[float, float]:
     return tuple(100 * errors / n)
 
 
-def confusion(
-    known: list[turns.Turn], found: list[turns.Turn], seconds: float
-) -> tuple[float, float]:
-    """Shares of the time of one speaker: confused, where speech is found; and missed."""
-    masks = []
-    for said in (known, found):
-        names = sorted({turn.person for turn in said})
-        mask = np.zeros((len(names), int(100 * seconds) + 1), bool)
-        for turn in said:
-            mask[names.index(turn.person), int(100 * turn.begin) : int(100 * turn.end)] = True
-        masks.append(mask)
-    single = masks[0].sum(axis=0) == 1
-    both = single & masks[1].any(axis=0)
-    shared = (masks[0][:, None] & masks[1][None] & both).sum(axis=2)
-    right = shared[linear_sum_assignment(-shared)].sum()
-    return 1 - right / max(1, both.sum()), 1 - both.sum() / max(1, single.sum())
-
-
 def find(known: Known, given: bool) -> tuple[float, float, float]:
     """Mean confused and missed, and the share of recordings whose number of people is right."""
     rows = []
@@ -197,34 +179,14 @@ def find(known: Known, given: bool) -> tuple[float, float, float]:
     return tuple(np.mean(rows, axis=0))
 
 
-def in_the_clear(known: Known, out: Path) -> tuple[int, int]:
-    """Samples of protected people in the clear where all but one are protected, and all others in
-    the clear."""
-    mute = Mute(None, SystemRun(Path("mute"), NOTHING, FIRST))
-    leaked = heard = 0
-    for path, said in known.items():
-        kept, name = frozenset({said[0].person}), Path(path.name)
-        scenes = {name: Scene(tuple(said), kept=kept)}
-        work = protection.Work(path.parent, out, mute, pitch=False, scenes=scenes)
-        work.protect(path.name, name, None, lambda _: None)
-        clear = soundfile.read(out / path.name)[0] != 0
-        others = np.zeros(len(clear), bool)
-        for turn in said:
-            if turn.person not in kept:
-                others[place_of(turn.begin, turn.end + 1 / SAMPLE_RATE)] = True
-        leaked += int((clear & others).sum())
-        heard += int((clear & ~others).sum())
-    return leaked, heard
-
-
-def ami() -> Known:
+def ami(folder: Path) -> Known:
     """Excerpts of AMI with their turns, where they hold sound."""
-    folder, found = CORPORA / "ami_excerpts", {}
-    for path in sorted(folder.glob("trn*.flac")):
+    found = {}
+    for path in sorted((CORPORA / "ami_excerpts").glob("trn*.flac")):
         if np.abs(soundfile.read(path)[0]).max() > 1e-3:
-            rows = (folder / "trn.rttm").read_text("utf-8").splitlines()
-            own = [row.split() for row in rows if row.split()[1] == path.stem]
-            found[path] = [turns.Turn(float(r[3]), float(r[3]) + float(r[4]), r[7]) for r in own]
+            said = folder / f"{path.stem}.rttm"
+            shutil.copy(path.with_name("trn.rttm"), said)
+            found[path] = turns.read_turns(said)
     return found
 
 
@@ -250,7 +212,7 @@ def given(folder: Path, asked: Any) -> list[Judged]:
 
 def found(folder: Path, asked: Any) -> list[Judged]:
     """People who are found."""
-    others, meetings = make(folder / "in", drawn(asked.found), asked.seconds), ami()
+    others, meetings = make(folder / "in", drawn(asked.found), asked.seconds), ami(folder)
     told, free = find(others, True), find(others, False)
     print("missed", told[1], "" if meetings else "AMI: no excerpt holds sound; not measured")
     return [
@@ -262,9 +224,19 @@ def found(folder: Path, asked: Any) -> list[Judged]:
 
 
 def kept(folder: Path, asked: Any) -> list[Judged]:
-    """Who is heard in the clear."""
-    known = make(folder / "in", drawn(asked.kept), 60.0)
-    leaked, heard = in_the_clear(known, folder / "out")
+    """Who is heard in the clear where all but one are protected."""
+    mute, leaked, heard = Mute(None, SystemRun(Path("mute"), NOTHING, FIRST)), 0, 0
+    for path, said in make(folder / "in", drawn(asked.kept), 60.0).items():
+        stays, name = frozenset({said[0].person}), Path(path.name)
+        scenes = {name: Scene(tuple(said), kept=stays)}
+        work = protection.Work(path.parent, folder / "out", mute, pitch=False, scenes=scenes)
+        work.protect(path.name, name, None, lambda _: None)
+        clear = soundfile.read(folder / "out" / name)[0] != 0
+        others = np.zeros(len(clear), bool)
+        for turn in (turn for turn in said if turn.person not in stays):
+            others[place_of(turn.begin, turn.end + 1 / SAMPLE_RATE)] = True
+        leaked += np.count_nonzero(clear & others)
+        heard += np.count_nonzero(clear & ~others)
     print("seconds of kept people in the clear", heard / SAMPLE_RATE)
     return [(f"samples in the clear that should not, of {asked.kept}", leaked, MOST, 0)]
 
@@ -278,17 +250,15 @@ def removed(folder: Path, asked: Any) -> list[Judged]:
         turns.write(path.with_suffix(".srt"), path.stem, cues)
     protect(folder / "in", folder / "out", "--turns", "beside", "--redact", "beside", "--texts")
     for path, said in known.items():
-        begin, made = said[1].begin + 0.5, folder / "out" / path.name
-        span = soundfile.read(made)[0][place_of(begin - 0.24, begin + 1.24)]
-        power = np.abs(np.fft.rfft(span * np.hanning(len(span)))) ** 2
-        hertz = np.fft.rfftfreq(len(span), 1 / SAMPLE_RATE)
-        tones.append(power[abs(hertz - 440) < 10].sum() / power.sum())
-        cues, text = turns.read_turns(srt := made.with_suffix(".srt")), srt.read_text("utf-8")
+        made, text = (folder / "out" / path.with_suffix(kind).name for kind in (".wav", ".srt"))
+        samples, cues = soundfile.read(made)[0], turns.read_turns(text)
+        ((begin, end),) = hidden(turns.read_spans(path.with_suffix(".redact.tsv")), len(samples))
+        tones.append(np.corrcoef(samples[begin:end], tone(end - begin))[0, 1])
         fit.append(np.allclose([t[:2] for t in cues], [t[:2] for t in said], 0, 0.001)
-                   and cues[1].words == "[name]" and not any(t.person in text for t in said)
-        )  # fmt: skip
+                   and cues[1].words == "[name]"
+                   and not any(t.person in text.read_text("utf-8") for t in said))  # fmt: skip
     return [
-        ("a name that is removed: power of the tone", min(tones), LEAST, 0.99),
+        ("a name that is removed: likeness to a tone", min(tones), LEAST, 0.99),
         ("its subtitles in step, without names", float(all(fit)), LEAST, 1.0),
     ]
 
@@ -298,21 +268,21 @@ def evidence(folder: Path, asked: Any) -> list[Judged]:
     people = readers(SPEECH, 24)
     groups = np.array_split(sorted(people), 9)
     parts = ({name: people[name] for name in own.tolist()} for own in groups)
-    known, rows = make(folder / "in", parts, asked.seconds), []
+    known, told = make(folder / "in", parts, asked.seconds), []
     protect(folder / "in", folder / "out", "--turns", "beside")
     protect_singly(known, folder, alone)
     for source, out, words in (("in", "out", ["--turns", "beside"]), ("single", "singly", [])):
         call("local/measure_evidence.py", *words, folder / source, folder / out)
-        told = json.loads((folder / f"{out}.evidence.json").read_text("utf-8"))["attacks"]
-        rows.append({(own["attacker"], own["encoder"]): own["linking"] for own in told})
-    print("attacker", "encoder", "EER with turns", "one by one", "difference", sep="\t")
-    apart = 0
-    for name, single in rows[1].items():
-        both = rows[0][name], single
-        eers = [judged.value(report, "eer") for report in both]
-        apart += eers[0].apart(eers[1])
-        rise = f"{100 * (eers[0].value - eers[1].value):+.1f}"
-        print(*name, *(judged.said(report, "eer") for report in both), rise, sep="\t")
+        found = json.loads((folder / f"{out}.evidence.json").read_text("utf-8"))["attacks"]
+        told.append({(own["attacker"], own["encoder"]): own["linking"] for own in found})
+    apart, rows = 0, [["attacker", "encoder", "EER with turns", "one by one", "difference"]]
+    for name in told[1]:
+        both = [own[name] for own in told]
+        turned, single = (judged.value(report, "eer") for report in both)
+        apart += turned.apart(single)
+        rise = f"{100 * (turned.value - single.value):+.1f}"
+        rows.append([*name, *(judged.said(report, "eer") for report in both), rise])
+    show(ROOT / "docs/interview_evidence.csv", rows)
     return [("attackers whose EERs with turns and one by one are apart", apart, MOST, 0)]
 
 

@@ -9,16 +9,13 @@ that of a clock. Speech: $PSEUDOVOX_CORPORA or ../shared/corpora (benchmarks/mea
 """
 
 import hashlib
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-import soundfile
-
-from benchmarks.measuring import LEAST, ROOT, judge, speech_files
+from benchmarks.measuring import LEAST, ROOT, fill, judge, speech_files
 
 GOAL, N_FILES = 0.85, 60
 
@@ -41,12 +38,7 @@ def main() -> int:
     minutes = float(sys.argv[1]) if sys.argv[1:] else 20.0
     with tempfile.TemporaryDirectory() as folder:
         said, files = speech_files(N_FILES, Path(folder, "speech"))
-        source, seconds, n = Path(folder, "in"), 0.0, 0
-        source.mkdir()
-        while seconds < 60 * minutes:
-            path = files[n % len(files)]
-            shutil.copy(path, source / f"{n:05d}{path.suffix}")
-            seconds, n = seconds + soundfile.info(path).duration, n + 1
+        seconds, n = fill(source := Path(folder, "in"), files, 60 * minutes)
         alone, first = protect(source, Path(folder, "one"), 1)
         both, again = protect(source, Path(folder, "two"), 2)
     share = alone / (2 * both)

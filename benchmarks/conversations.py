@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import soundfile
+from scipy.optimize import linear_sum_assignment
 
 from steps.audio import SAMPLE_RATE
 from steps.standalone.turns import Turn
@@ -53,3 +54,19 @@ def readers(folder: Path, n: int, seed: int = 0) -> dict[str, list[Float64]]:
         found.setdefault(path.name.split("-")[0], []).append(path)
     who = np.random.default_rng(seed).choice(sorted(found), n, replace=False)
     return {str(one): [soundfile.read(path)[0] for path in found[one]] for one in who}
+
+
+def confusion(known: Sequence[Turn], found: Sequence[Turn], seconds: float) -> tuple[float, float]:
+    """Shares of the time of one speaker: confused, where speech is found; and missed."""
+    masks = []
+    for said in (known, found):
+        names = sorted({turn.person for turn in said})
+        mask = np.zeros((len(names), int(100 * seconds) + 1), bool)
+        for turn in said:
+            mask[names.index(turn.person), int(100 * turn.begin) : int(100 * turn.end)] = True
+        masks.append(mask)
+    single = masks[0].sum(axis=0) == 1
+    both = single & masks[1].any(axis=0)
+    shared = (masks[0][:, None] & masks[1][None] & both).sum(axis=2)
+    right = shared[linear_sum_assignment(-shared)].sum()
+    return 1 - right / max(1, both.sum()), 1 - both.sum() / max(1, single.sum())

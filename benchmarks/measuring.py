@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
+import soundfile
+
 from steps.audio import read_audio
 from utils.arrays import Float64
 
@@ -36,6 +38,17 @@ def speech_files(n: int, folder: Path) -> tuple[str, list[Path]]:
         subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
         name, files = "synthetic speech", sorted((folder / "audio").rglob("*.wav"))
     return name, files[:: max(1, len(files) // n)][:n]
+
+
+def fill(source: Path, files: Sequence[Path], seconds: float) -> tuple[float, int]:
+    """Make a folder of copies of files that last so long; their seconds and number."""
+    source.mkdir()
+    lasts, n = 0.0, 0
+    while lasts < seconds:
+        path = files[n % len(files)]
+        shutil.copy(path, source / f"{n:05d}{path.suffix}")
+        lasts, n = lasts + soundfile.info(path).duration, n + 1
+    return lasts, n
 
 
 def load_speech(n: int) -> tuple[str, list[Float64]]:

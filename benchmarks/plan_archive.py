@@ -11,15 +11,12 @@ machine must be quiet, and recordings as long as yours: each also takes time of 
 
 import csv
 import resource
-import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-import soundfile
-
-from benchmarks.measuring import ROOT, speech_files
+from benchmarks.measuring import ROOT, fill, speech_files
 from utils.stamps import commit_of_code
 
 MEASURED, PLAN = ROOT / "benchmarks/archive.csv", ROOT / "docs/archive.csv"
@@ -33,12 +30,8 @@ def measure(minutes: float, system: str) -> list[object]:
     """A row of MEASURED."""
     with tempfile.TemporaryDirectory() as folder:
         _, files = speech_files(60, Path(folder, "speech"))
-        source, out, seconds, n = Path(folder, "in"), Path(folder, "out"), 0.0, 0
-        source.mkdir()
-        while seconds < 60 * minutes:
-            path = files[n % len(files)]
-            shutil.copy(path, source / f"{n:05d}{path.suffix}")
-            seconds, n = seconds + soundfile.info(path).duration, n + 1
+        source, out = Path(folder, "in"), Path(folder, "out")
+        seconds, n = fill(source, files, 60 * minutes)
         words = ["--system", f"{ROOT}/models/{system}", "--nj", "1", str(source), str(out)]
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([sys.executable, f"{ROOT}/steps/protect_folder.py", *words], check=True)

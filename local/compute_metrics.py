@@ -10,11 +10,11 @@ docs/metrics explain every key.
 
 import math
 from collections.abc import Callable, Sequence
-from itertools import chain
+from itertools import chain, starmap
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-from local.metrics.registry import KNOWN, compute, families
+from local.metrics.registry import compute, families
 from local.options import AnotherDraw, Figures, Lists, Resamples, Words, write_figures
 from utils.cli import BadValue, UserError, natural, positive
 from utils.commands import commands
@@ -218,7 +218,7 @@ def _similarity(
     write_figures(out, similarity(sets, names, **resamples.words))
 
 
-def _of_vectors(family: str) -> Callable[..., None]:
+def _of_vectors(family: str, title: str) -> Callable[..., None]:
     def command(
         original_xvectors: Xvectors, protected_xvectors: Xvectors, out: Figures, *,
         utt2spk: Utt2spk, resamples: Resamples,
@@ -234,10 +234,11 @@ def _of_vectors(family: str) -> Callable[..., None]:
         sides = check_same_space(original, protected, *paths)
         write_figures(out, compute(family, *sides, **resamples.words))
 
-    return _named(command, family)
+    command.__name__, command.__doc__ = family, title
+    return command
 
 
-def _of_scores(family: str) -> Callable[..., None]:
+def _of_scores(family: str, title: str) -> Callable[..., None]:
     def command(
         trials: Trials, scores: Scores, out: Figures, *, lists: Lists, utt2spk: Utt2spk,
         resamples: Resamples,
@@ -246,12 +247,7 @@ def _of_scores(family: str) -> Callable[..., None]:
         speakers = _find_speakers(listed, trials, utt2spk)
         write_figures(out, compute(family, listed, score, speakers, **resamples.words))
 
-    return _named(command, family)
-
-
-def _named(command: Callable[..., None], family: str) -> Callable[..., None]:
-    title = next(own["title"] for own in KNOWN["tables"].values() if own["family"] == family)
-    command.__name__, command.__doc__ = family, f"{title}."
+    command.__name__, command.__doc__ = family, title
     return command
 
 
@@ -304,6 +300,7 @@ def _threshold(
 
 main = commands(
     _verification, _strongest, _calibration, _gains, _similarity,
-    *map(_of_vectors, families("vectors")), *map(_of_scores, families("scores")),
+    *starmap(_of_vectors, families("vectors").items()),
+    *starmap(_of_scores, families("scores").items()),
     _legal, _threshold,
 )  # fmt: skip

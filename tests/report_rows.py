@@ -10,16 +10,9 @@ from typing import Any
 import pandas as pd
 
 from local.metrics.intervals import COLUMNS as FIGURE
+from local.plan.labels import Family
 from local.report import page as pages
-from local.report.frame import (
-    METRICS,
-    SPEAKERS,
-    VERIFICATION,
-    WHERE,
-    read_frame,
-    with_numbers,
-    write_frame,
-)
+from local.report.frame import METRICS, SPEAKERS, WHERE, read_frame, with_numbers, write_frame
 from local.report.pictures import Section
 from local.report.results import Results
 
@@ -33,7 +26,7 @@ COLUMNS = {Figure: METRICS, SpeakerFigure: SPEAKERS}
 def named(who: str) -> tuple[str, str]:
     """Family and attacker of `utility`, of `inference aligned` or, verified, `ignorant`."""
     family, _, attacker = who.partition(" ")
-    return (family, attacker) if attacker or family in FAMILIES else (VERIFICATION, who)
+    return (family, attacker) if attacker or family in FAMILIES else (Family.VERIFICATION, who)
 
 
 def figure(

@@ -39,12 +39,7 @@ def test_an_output_that_cannot_be_made(run_program, program, words, tmp_path, ma
     ("program", "words"),
     [
         ("steps/anonymise.py", ["--allow-loss", -1, "c", "d", "o", "w"]),
-        ("steps/extract_f0.py", ["--allow-loss", -1, "d", "o"]),
-        ("steps/extract_xvectors.py", ["--allow-loss", -1, "e", "d", "o"]),
-        ("steps/make_voice_pool.py", ["--allow-loss", -1, "w", "d", "x", "o"]),
         ("utils/fix_data_dir.py", ["--allow-drop", -1, "d"]),
-        ("local/compute_metrics.py", ["gains", "--bootstrap", -5, "t", "s", "t", "s", "t", "s", "t",
-         "o"]),
         ("local/compute_utility.py", ["words", "--bootstrap", -5, "d", "t", "o"]),
     ],
 )  # fmt: skip

@@ -51,7 +51,7 @@ from steps.synthesis.voices import PACKED, VoicePool, write_packed
 from steps.synthesis.world import WorldFrames, analyse
 from steps.train_synthesiser import main as train_program
 from steps.training.settings import read_config
-from tests.refusals import accepts, refuses
+from tests.refusals import accepts, refuses, refuses_words
 from tests.world import RATE, assert_same_network, audio_of, voice
 from utils.settings import parse_settings, read_settings, to_plain, write_settings
 
@@ -630,11 +630,8 @@ def test_a_recipe_runs_a_model_as_it_is_but_not_on_its_training_speakers(
     data = make_data_dir(tmp_path / "data", {"ann": 1}, seconds=0.4)
     words = ["--model", exported, "--f0", f0, conf, data, tmp_path / "out", tmp_path / "wav"]
     seen = make_data_dir(tmp_path / "seen", {"bea": 1})
-    refuses(
-        r"speaker bea \(1 in all\) is also in .*seen",
-        anonymise,
-        [str(word) for word in ("--not-speakers-of", seen, *words)],
-    )
+    said = r"speaker bea \(1 in all\) is also in .*seen"
+    refuses_words(said, anonymise, "--not-speakers-of", seen, *words)
     accepts(anonymise, "--not-speakers-of", data, *words)
     settings = json.loads((tmp_path / "out/conf.json").read_text())["system"]
     assert (settings["f0"], settings["gender"]) == ("quantised", "any")

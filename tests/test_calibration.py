@@ -155,15 +155,8 @@ def test_a_generator_that_collapses_in_training_is_an_error(
 ):
     """Voices of Diff and WGAN lay on one line, which two or three directions did not show."""
     values = {"generator": generator, "network": network, "training": training}
-    refuses(
-        "they have collapsed into one: trained too little",
-        train_generator,
-        values,
-        "conf.yaml",
-        people(),
-        tmp_path,
-        seed=0,
-    )
+    said = "they have collapsed into one: trained too little"
+    refuses(said, train_generator, values, "conf.yaml", people(), tmp_path, seed=0)
     assert not (tmp_path / "final.pt").exists()
     for told in ("deviation_unseen", "centred_used", "cosine_real", "not usable yet: the voices"):
         assert told in caplog.text

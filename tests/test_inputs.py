@@ -34,7 +34,7 @@ from steps.synthesis import trained
 from steps.synthesis.f0 import QUANTILES
 from steps.synthesis.voices import VoicePool
 from steps.training.settings import read_config
-from tests.refusals import refuses
+from tests.refusals import refuses, refuses_words
 from utils import fix_data_dir
 from utils.archives import ArchiveWriter, read_vectors, write_archive
 from utils.cli import UserError
@@ -158,11 +158,8 @@ def test_check_external_took_audio_that_is_not_there(tmp_path, make_data_dir, wh
         Path(name).unlink()
     else:
         Path(name).write_bytes(Path(name).read_bytes()[: 50 * (what == "cut")])
-    refuses(
-        rf"{theirs}/wav.scp: {utt}: .*1 of 5 audio files",
-        check_external.main,
-        [str(original), str(theirs), str(tmp_path / "out")],
-    )
+    said = rf"{theirs}/wav.scp: {utt}: .*1 of 5 audio files"
+    refuses_words(said, check_external.main, original, theirs, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -279,11 +276,8 @@ def test_equal_xvectors_ended_with_a_traceback(tmp_path, make_data_dir, noise, o
         for utt, spk in load_data_dir(data).utt2spk.items():
             vector = voices[spk] * (1 + noise * rng.normal(size=6))
             writer.write(utt, vector.astype(np.float32))
-    refuses(
-        r"x-vectors of each speaker are equal; extract them again",
-        train_backend.main,
-        [str(tmp_path), str(data), str(tmp_path / "out")],
-    )
+    said = "x-vectors of each speaker are equal; extract them again"
+    refuses_words(said, train_backend.main, tmp_path, data, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

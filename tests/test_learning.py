@@ -104,12 +104,8 @@ def test_a_keep_of_best_without_validation_said_best(tmp_path, caplog):
 def test_checkpoints_of_others_are_refused_by_name(tmp_path):
     run(tmp_path, Line())
     refuses(r"step-00000012.pt: of a training with other settings", run, tmp_path, Line(), name="b")
-    refuses(
-        r"training.steps: 9, but it is at step 12; remove",
-        run,
-        tmp_path,
-        Line(dataclasses.replace(PLAN, steps=9)),
-    )
+    shorter = Line(dataclasses.replace(PLAN, steps=9))
+    refuses("training.steps: 9, but it is at step 12; remove", run, tmp_path, shorter)
     save_atomically(tmp_path / "checkpoints/step-00000013.pt", {"network": {}, "progress": {}})
     refuses(r"13.pt: of a training with other settings", run, tmp_path, Line())
 

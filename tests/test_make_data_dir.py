@@ -72,13 +72,8 @@ def test_an_utterance_that_cannot_be_used(tmp_path, capsys, row, message):
     write_audio(tmp_path / "c.wav")
     soundfile.write(names["stereo"], np.zeros((100, 2)), 16000)
     table = write_table(tmp_path, "s1-1|s1|f|{wav}|ONE".format(**names), row.format(**names))
-    refuses(
-        r"out: not written: 1 of 2 utterances cannot be used",
-        make,
-        table,
-        tmp_path / "out",
-        kind=LossError,
-    )
+    said = "out: not written: 1 of 2 utterances cannot be used"
+    refuses(said, make, table, tmp_path / "out", kind=LossError)
     assert not (tmp_path / "out").exists()
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1
@@ -97,14 +92,8 @@ def test_a_speaker_of_two_genders_and_many_faults(tmp_path, capsys):
     assert lines[20:] == ["make_data_dir.py: and 10 more"]
     refuses(r"correct the corpus$", make, tmp_path / "table.tsv", tmp_path / "out", kind=LossError)
     capsys.readouterr()
-    refuses(
-        "no utterance can be used",
-        make,
-        tmp_path / "table.tsv",
-        tmp_path / "out",
-        "--allow-loss",
-        "30",
-    )
+    words = (tmp_path / "table.tsv", tmp_path / "out", "--allow-loss", "30")
+    refuses("no utterance can be used", make, *words)
 
 
 def test_a_recording_under_two_ids_was_both_enrolled_and_tried(tmp_path, capsys):

@@ -103,14 +103,9 @@ def test_figures_of_several_draws_are_means_and_a_resample_takes_one() -> None:
     right = trials.target.astype(float)
 
     def evaluate(*draws: np.ndarray, score: np.ndarray = right) -> dict:
-        return verification(
-            trials,
-            score,
-            speakers=speakers,
-            draws=draws,
-            beside={"eer_rise": right},
-            n_bootstrap=100,
-        )
+        beside = {"eer_rise": right}
+        how = {"speakers": speakers, "draws": draws, "beside": beside, "n_bootstrap": 100}
+        return verification(trials, score, **how)
 
     one, both = evaluate(), evaluate(-right)
     assert (one["eer"], one["intervals"]["eer"]) == (0.0, [0.0, 0.0])

@@ -381,10 +381,7 @@ def test_figures_of_all_resamples_at_once_are_those_of_each_alone() -> None:
     assert none[:2].all() and np.isnan(several[:, none]).all()
     for i in np.flatnonzero(~none):
         blocks = detection.pav(t[i], n[i])
-        alone = [
-            detection.eer(t[i], n[i]),
-            detection.d_ece(blocks.llr, blocks.t, blocks.n),
-        ]
+        alone = [detection.eer(t[i], n[i]), detection.d_ece(blocks.llr, blocks.t, blocks.n)]
         np.testing.assert_array_equal(several[:, i], alone)
 
 

@@ -16,19 +16,14 @@ from steps.asr.recognisers import NOTES, PADDING, SECONDS, Hypothesis, decode_al
 from steps.audio import SAMPLE_RATE, read_audio
 from steps.decode import main as decode
 from tests.refusals import refuses, refuses_words
+from tests.world import or_skip
 from utils.arrays import Float64
-from utils.cli import UserError
 from utils.tables import read_map
 
 
 @pytest.fixture(scope="module")
 def recogniser() -> MoonshineRecogniser:
-    try:
-        return MoonshineRecogniser()
-    except UserError as error:
-        if "is not installed" in str(error):
-            pytest.skip(str(error))
-        raise
+    return or_skip(MoonshineRecogniser)
 
 
 def noise(seconds: float, level: float = 0.1) -> Float64:

@@ -16,7 +16,6 @@ from local.plan.needs import Recipe
 from local.plan.options import Asked, follow_protocol
 from local.plan.run import FILE, plan_run, what_counts
 from local.plan.studies import STUDIES
-from local.report.frame import LABELS
 from tests.plans import CASES, KEPT, make_corpus, make_set, make_settings, plan_case
 from tests.recipes import ROOT, TEMPLATE, commands, link_recipe, options_of, run_recipe
 from tests.refusals import refuses
@@ -729,7 +728,7 @@ def test_voices_of_both_genders_stand_in_one_matrix_as_in_004(corpus: Path) -> N
     measured("m")
     made = planned()
     both = f"--attacked exp/metrics/{of}_m --attacked {pooled}/metrics/{of} "
-    assert both in made[results] and [*Labels._fields] == [*LABELS]
+    assert both in made[results]
     label = f"e - random similarity - e/plda OO-OP-PP {pooled}/metrics/{of}"
     assert made[f"{pooled}/metrics/{of}"].endswith(label)
     trials = "exp/xvectors/e/e_trials_f_random exp/xvectors/e/e_trials_m_random"

@@ -10,15 +10,13 @@ from local.plan import evaluators
 from steps.speaker import pyannote
 from steps.speaker.encoders import TooShortError, load_encoder
 from tests.refusals import refuses
+from tests.world import or_skip
 
 
 @pytest.fixture(scope="module")
 def encoder():
     pytest.importorskip("onnxruntime")
-    try:
-        pyannote.find_library()
-    except pyannote.UserError as error:
-        pytest.skip(str(error))
+    or_skip(pyannote.find_library)
     return load_encoder("pyannote")
 
 

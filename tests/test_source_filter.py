@@ -13,6 +13,7 @@ import yaml
 from steps.synthesis.base import load_synthesiser
 from steps.synthesis.content import draw_warp, extract_content, warp_matrix
 from steps.synthesis.trained import (
+    DiscriminatorConfig,
     NsfConfig,
     NsfLayers,
     NsfNetwork,
@@ -23,6 +24,7 @@ from steps.synthesis.trained import (
 )
 from steps.synthesis.training import (
     Adversary,
+    Discriminators,
     Judgement,
     SpectralLoss,
     adversarial_loss,
@@ -139,6 +141,23 @@ def test_the_adversary_learns_and_what_it_looks_at_is_driven_away():
     assert found[0.5][0].abs().max() > 1e-6
     for turned, plain in zip(found[0.5][1:], found[-1.0][1:], strict=True):
         assert torch.allclose(turned, plain, atol=1e-6)
+
+
+def test_shapes_of_verdicts():
+    judges = Discriminators(DiscriminatorConfig((2, 11), 3, (4, 8, 8, 8, 4), (16,) * 7))
+    verdicts = judges(torch.randn(2, 5120))
+    assert [tuple(v.scores.shape) for v in verdicts] == [
+        (2, 2 * 32),  # 2560 rows, a third four times: 854, 285, 95, 32
+        (2, 11 * 6),  # 466 rows: 156, 52, 18, 6
+        (2, 80),
+        (2, 41),  # halved: 2561 samples
+        (2, 21),
+    ]
+    assert [len(v.maps) for v in verdicts] == [6, 6, 8, 8, 8]
+    assert verdicts[0].maps[0].shape == (2, 4, 854, 2)
+    assert verdicts[2].maps[4].shape == (2, 16, 80)
+    for length in (2561, 5119):
+        assert len(judges(torch.randn(1, length))) == 5
 
 
 def test_adversarial_losses_by_hand():

@@ -413,10 +413,8 @@ def test_a_step_began_while_a_job_of_its_folder_lived(work):
     log.parent.mkdir(parents=True)
     with log.open("w") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)  # as utils/run.py does for the job
-        refuses(
-            r"log/x\.log: a job of another run still writes it",
-            stamps.Step([work / "out"], ["make"]).begin,
-        )
+        said = r"log/x\.log: a job of another run still writes it"
+        refuses(said, stamps.Step([work / "out"], ["make"]).begin)
     assert log.exists()
 
 

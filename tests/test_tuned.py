@@ -16,6 +16,7 @@ from steps.speaker.encoders import NetworkEncoder, load_encoder, load_network
 from steps.speaker.network import EncoderNetwork
 from steps.training.settings import read_config
 from tests.refusals import accepts, refuses
+from tests.world import or_skip
 
 CONFS = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/encoders"
 CONF = CONFS / "resemblyzer_tuned.yaml"
@@ -24,10 +25,7 @@ pytestmark = pytest.mark.skipif(find_spec("resemblyzer") is None, reason="it is 
 
 def need_pyannote() -> None:
     pytest.importorskip("onnxruntime")
-    try:
-        pyannote.find_library()
-    except pyannote.UserError as error:
-        pytest.skip(str(error))
+    or_skip(pyannote.find_library)
 
 
 def config_without_pauses_cut() -> EncoderConfig:

@@ -9,18 +9,13 @@ from steps.audio import SAMPLE_RATE, read_audio
 from steps.content.extractors import load_extractor
 from steps.decode import main as decode
 from tests.refusals import refuses, refuses_words
-from tests.world import say
+from tests.world import or_skip, say
 from utils.cli import UserError
 
 
 @pytest.fixture(scope="module")
 def recogniser() -> WhisperRecogniser:
-    try:
-        return WhisperRecogniser()
-    except UserError as error:
-        if "not installed" in str(error):
-            pytest.skip(str(error))
-        raise
+    return or_skip(WhisperRecogniser)
 
 
 def test_what_is_no_speech_is_no_traceback(recogniser):

@@ -52,6 +52,14 @@ def test_content_of_moonshine() -> None:
         encoder.embed(say(1)[:800])
 
 
+def scored(folder: Path, backend: object, pairs: dict[str, str], *sides: str) -> list[float]:
+    """Scores of pairs of the archives e and t, or of what is named."""
+    write_map(folder / "pairs", pairs, blanks=True)
+    files = [folder / name for name in (*(sides or ("e.scp", "t.scp")), "pairs", "s")]
+    accepts(score_trials.main, "--backend", backend, *files)
+    return [float(line.split()[2]) for line in (folder / "s").read_text().splitlines()]
+
+
 def test_scaled_cosine_by_hand(tmp_path: Path) -> None:
     """Sides in units of their deviations: people (-1, -1), (1, 1), whatever the units; the trials
     (-1, 1), (1, -1), (0, 0), of which the last, the mean, tells nothing."""
@@ -59,11 +67,7 @@ def test_scaled_cosine_by_hand(tmp_path: Path) -> None:
         rows = {key: np.array(row, np.float32) for key, row in rows.items()}
         write_archive(tmp_path / name, rows)
     pairs = {"a u": "target", "a v": "nontarget", "b u": "nontarget", "b v": "target"}
-    write_map(tmp_path / "trials", pairs, blanks=True)
-    files = [str(tmp_path / name) for name in ("e.scp", "t.scp", "trials", "s")]
-    accepts(score_trials.main, "--backend", "cosine_scaled", *files)
-    found = [float(line.split()[2]) for line in Path(files[-1]).read_text().splitlines()]
-    assert found == pytest.approx([0, 0, 0, 0], abs=1e-6)
+    assert scored(tmp_path, "cosine_scaled", pairs) == pytest.approx([0, 0, 0, 0], abs=1e-6)
     side = np.array([[-1.0, 1], [1, -1], [0, 0], [-1, -1], [1, 1]])
     rows = ScaledCosine().right(side * [1, 1e4] + [5, -3])
     assert rows == pytest.approx(ScaledCosine().right(side))
@@ -94,32 +98,19 @@ def test_level_by_hand(tmp_path: Path) -> None:
     write_archive(tmp_path / "e", {"a": levels[0], "b": levels[1]})
     write_archive(tmp_path / "t", {"u": np.float32([7]), "v": np.float32([8])})
     pairs = {"a u": "nontarget", "a v": "target", "b u": "target", "b v": "nontarget"}
-    write_map(tmp_path / "trials", pairs, blanks=True)
-    files = [str(tmp_path / name) for name in ("e.scp", "t.scp", "trials", "s")]
-    accepts(score_trials.main, "--backend", "distance", *files)
-    found = [float(line.split()[2]) for line in Path(files[-1]).read_text().splitlines()]
-    assert found == pytest.approx([-2, 0, 0, -2], abs=1e-6)
-    words = [
-        "--backend",
-        "distance",
-        "--utt2spk",
-        str(tmp_path / "u"),
-        files[1],
-        files[1],
-        "t",
-        "s",
-    ]
+    assert scored(tmp_path, "distance", pairs) == pytest.approx([-2, 0, 0, -2], abs=1e-6)
     write_map(tmp_path / "u", {"u": "p", "v": "q"})
-    refuses("distance scores lists of trials alone", score_pairs.main, words)
+    words = ["--backend", "distance", "--utt2spk", tmp_path / "u", *[tmp_path / "t.scp"] * 2]
+    said = "distance scores lists of trials alone"
+    refuses_words(said, score_pairs.main, *words, "t", "s")
 
 
 def test_one_person_has_no_level_among_others(tmp_path: Path) -> None:
     """And equal levels tell nobody apart."""
     for name in "ab":
         write_archive(tmp_path / name, {name: np.float32([1])})
-    write_map(tmp_path / "trials", {"a b": "target"}, blanks=True)
-    files = [str(tmp_path / name) for name in ("a.scp", "b.scp", "trials", "s")]
-    refuses_words("1 person is enrolled", score_trials.main, "--backend", "distance", *files)
+    pairs = {"a b": "target"}
+    refuses("1 person is enrolled", scored, tmp_path, "distance", pairs, "a.scp", "b.scp")
     assert not Distance().rows(np.full((3, 1), -20.0)).any()
 
 
@@ -194,10 +185,7 @@ def test_gaussian_by_hand(tmp_path: Path) -> None:
     write_map(tmp_path / "e/num_utts.ark", {"a": 1, "b": 3})
     write_archive(tmp_path / "t/xvector", {"u": np.float32([4]), "v": np.float32([20])})
     pairs = {f"{m} {u}": "target" for m in "ab" for u in "uv"}
-    write_map(tmp_path / "pairs", pairs, blanks=True)
-    files = [str(tmp_path / name) for name in ("e", "t", "pairs", "s")]
-    accepts(score_trials.main, "--backend", paths[2], *files)
-    found = [float(line.split()[2]) for line in Path(files[-1]).read_text().splitlines()]
+    found = scored(tmp_path, paths[2], pairs, "e", "t")
     within, between = noise.var() * 4 / 3, people.var() - noise.var() / 3
 
     def score(x: float, n: int, y: float) -> float:
@@ -209,7 +197,7 @@ def test_gaussian_by_hand(tmp_path: Path) -> None:
     wanted = [score(*x, y) for x in ((5, 1), (-1, 3)) for y in (4, 20)]
     assert found == pytest.approx(wanted, rel=0.02)
     accepts(train_backend.main, *paths)
-    refuses("is of one dimension", score_trials.main, ["--backend", paths[2], *files])
+    refuses("is of one dimension", scored, tmp_path, paths[2], pairs, "e", "t")
 
 
 def test_rhythm_of_a_set(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from steps.synthesis.world import WorldFrames, analyse, pack
 from steps.training.audio import TrainingAudio, load_training_audio
 from utils.archives import ArchiveWriter, write_archive
 from utils.arrays import Float64
+from utils.cli import UserError
 from utils.datadir import write_data_dir
 from utils.seeds import Draws
 from utils.tables import read_map, write_id_lists, write_map
@@ -247,6 +248,16 @@ def some_target(n_values: int, seed: int = 3, pitch: float = 150.0) -> Target:
     """A pseudo-speaker with an x-vector of so many values."""
     xvector = np.random.default_rng(seed).standard_normal(n_values)
     return Target(xvector, ("s1",), np.ones(1), compute_f0_stats([np.full(9, pitch)]))
+
+
+def or_skip(kind: Callable[[], Any]) -> Any:
+    """One of a kind; the test is skipped where its package is not installed."""
+    try:
+        return kind()
+    except UserError as error:
+        if "not installed" in str(error):
+            pytest.skip(str(error))
+        raise
 
 
 @contextmanager

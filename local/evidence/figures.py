@@ -472,7 +472,7 @@ def _chosen(attacks: Sequence[Attack]) -> dict[str, tuple[Value, float]]:
     judges = [attack for attack in attacks if attack.evidence.judges]
     for n in LENGTHS:
         if own := [attack for attack in judges if n in attack.evidence.several]:
-            least = min(own, key=lambda attack: attack.evidence.several[n].value)
+            least = min(own, key=lambda attack: attack.evidence.several[n])
             low = min(attack.evidence.several[n].low for attack in own)
             p = min(1.0, least.figures["recordings"]["p_value_eer"] * len(judges))
             found[n] = replace(least.evidence.several[n], low=low), p
@@ -511,7 +511,7 @@ def _evidence(attacker: str, encoder: str, found: Report, bare: Report) -> Evide
         attacker, f"{encoder}/{EVALUATORS[encoder]}", value(linking, "eer"),
         value(bare["linking"], "eer"), value(linking, "eer_rise"), named=several[NAMED],
         chance=several[f"chance_{NAMED}"], people=linking["n_target_speakers"],
-        several={n: min(map(fold, own), key=lambda v: v.value) for n, own in eers.items() if own},
+        several={n: min(map(fold, own)) for n, own in eers.items() if own},
     )  # fmt: skip
 
 

@@ -148,14 +148,12 @@ def legal_metrics(
             logger.warning("%d speakers without %s utterances are left out", lone, other)
     enrol, trial = enrol.only(speakers), trial.only(speakers)
     figures: dict[intervals.Key, Figure] = {}
-    for length in lengths:
-        attack = LegalAttack(enrol, trial, length, seed)
-        figures[intervals.key(LINKABILITY, recordings=length)] = attack.linkability()
-        figures[intervals.key(SINGLING_OUT, recordings=length)] = attack.singling_out(n_folds)
     most = max(map(len, trial.spk2utt.values()), default=0)
-    for length in (n for n in MORE_LENGTHS if n <= most and n not in lengths):
+    for length in dict.fromkeys((*lengths, *(n for n in MORE_LENGTHS if n <= most))):
         attack = LegalAttack(enrol, trial, length, seed)
         figures[intervals.key(LINKABILITY, recordings=length)] = attack.linkability()
+        if length in lengths:
+            figures[intervals.key(SINGLING_OUT, recordings=length)] = attack.singling_out(n_folds)
     report: Report = {
         "n_speakers": len(speakers),
         "n_segments": len(trial.vectors),

@@ -1,6 +1,5 @@
 """Measures and families of figures, as measures.yaml has them."""
 
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,11 @@ def read_table(path: Path) -> dict[str, Any]:
 KNOWN = read_table(Path(__file__).with_name("measures.yaml"))
 
 
-def families(of: str) -> Iterator[str]:
-    """Families of figures that one function computes of `vectors` or of `scores`."""
-    return (own["family"] for own in KNOWN["tables"].values() if own.get("of") == of)
+def families(of: str) -> dict[str, str]:
+    """Families of figures that one function computes of `vectors` or of `scores`, and what they
+    are."""
+    every = KNOWN["tables"].values()
+    return {own["family"]: f"{own['title']}." for own in every if own.get("of") == of}
 
 
 def compute(family: str, *of: Any, **words: Any) -> dict[str, object]:

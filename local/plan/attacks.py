@@ -8,8 +8,8 @@ from typing import Any
 
 from local.metrics.registry import families
 from local.plan.evaluators import FUSED, LEARNT, Evaluator, NamedEncoder, as_trained
-from local.plan.labels import EVERYBODY, ORIGINAL, PROSODY, Family, Labels, label_of
-from local.plan.needs import Recipe, as_protected, find_recogniser, say_recogniser
+from local.plan.labels import EVERYBODY, ORIGINAL, PROSODY, Family, Labels, Words, label_of
+from local.plan.needs import Recipe, as_protected, find_recogniser, repeated, say_recogniser
 from local.protocols.attackers import ALIGNED, AttackedSystem, Attempt, plan_attacks
 from steps.emotion.recognisers import RECOGNISERS, EmotionKind
 from utils.cli import UserError
@@ -97,17 +97,17 @@ class Listed:
         )  # fmt: skip
 
     @property
-    def few(self) -> tuple[str, ...]:
+    def few(self) -> Words:
         """Numbers of enrolled recordings that are also scored; of an alignment and of further
         draws there are none."""
-        words = [word for n in ENROLLED for word in ("--enrolled", n)]
+        words = repeated("--enrolled", ENROLLED)
         listed = self.how != ALIGNED and not self.name
         return ("--enrol-data", f"data/{self.enrol}", *words) if listed else ()
 
     @property
     def _record(self) -> dict[str, Any]:
         """The sets of the attack, and the list, for its record."""
-        learnt: tuple[str, ...] = ()
+        learnt: Words = ()
         if self.hears.training:
             learnt = ("--training", f"data/{self.hears.training}")
         if self.how == ALIGNED:
@@ -121,7 +121,7 @@ class Listed:
     def _fuse(self) -> str:
         """Plan fused scores; beside them those of the words alone, if these are among them."""
         found = {one.tells.encoder.word: one.scores for one in self.fused}
-        words: tuple[str, ...] = ("--words", found["words"]) if "words" in found else ()
+        words: Words = ("--words", found["words"]) if "words" in found else ()
         if self.tells.word == LEARNT and self.attack.attacker != "unprotected":
             of = [(one.hears.held_out, f"data/{one.hears.training}") for one in self.fused]
             words = tuple(word for pair in of for word in ("--learn-from", *pair))
@@ -328,9 +328,7 @@ class Attacks:
 
     def _choose(self, every: Sequence[Listed]) -> None:
         """Plan the lowest EER of all attackers."""
-        lists: list[str] = []
-        for one in every[1:]:
-            lists += ["--another-attacker", one.scores]
+        lists = repeated("--another-attacker", (one.scores for one in every[1:]))
         for one in every:
             for run in self.further_runs(one):
                 lists += ["--draw-of", one.scores, run.scores]
@@ -343,7 +341,7 @@ class Attacks:
         """Plan the figures of an attack."""
         recipe, scores = self.recipe, one.scores
         trials = f"data/{one.trials}/trials"
-        draws = [word for run in self.further_runs(one) for word in ("--another-draw", run.scores)]
+        draws = repeated("--another-draw", (run.scores for run in self.further_runs(one)))
         before: list[str] = []
         if one.attack.attacker != "unprotected":
             before = ["--unprotected", f"exp/scores/{one.unprotected}/scores"]

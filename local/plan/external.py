@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from local.plan.labels import Words
 from local.plan.options import Asked, find_learnt, once
 from steps.anonymisers.external import find_names, find_suffix
 from utils.cli import UserError
@@ -28,7 +29,7 @@ class Speech:
 
     word: str
     name: str
-    folders: tuple[str, ...]
+    folders: Words
     options: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -117,8 +118,8 @@ class Found:
     """Speech found for a system. lacks: missing parts among ENROLMENT and TRAINING. notes: counts
     of the finds. suffix: appended to ids in names."""
 
-    lacks: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    lacks: Words = ()
+    notes: Words = ()
     suffix: str = ""
 
 
@@ -176,7 +177,7 @@ def _some(names: Sequence[str]) -> str:
 _EVALUATED = re.compile(r"(.+_(enrolls|trials_|asr)|IEMOCAP_|emodata_).*")
 
 
-def _lacking_folders(values: Mapping[str, object], sets: Sequence[str]) -> tuple[str, ...]:
+def _lacking_folders(values: Mapping[str, object], sets: Sequence[str]) -> Words:
     """Parts that a folder with `<trials><suffix>` in it, as challenges have it, lacks by names."""
     first = Path(str(values["folder"]))
     names = [path.name for path in first.glob(f"*{values.get('suffix', '')}") if path.is_dir()]

@@ -15,6 +15,7 @@ Family = StrEnum(
 PROSODY = "prosody"  # what it measures in place of an evaluator, for utility
 ORIGINAL = "original"  # speech, in the place of a system
 EVERYBODY = "all"  # evaluator of figures that choose among all
+Words = tuple[str, ...]  # of an option or a command, or names
 _FOLDERS: dict[str, str] = {Family.VERIFICATION: ""}
 
 

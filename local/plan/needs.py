@@ -19,7 +19,7 @@ from local.plan.evaluators import (
     training_options,
 )
 from local.plan.external import ENROLMENT, Found, folder_for, look_at, settings_of
-from local.plan.labels import ORIGINAL, Labels, label_of
+from local.plan.labels import ORIGINAL, Labels, Words, label_of
 from local.plan.options import Asked, Learnt, check_learnt, find_learnt, need_conf
 from local.protocols.attackers import FINETUNED, SHARED_LEVELS
 from local.protocols.trials import MIXED
@@ -87,9 +87,9 @@ def find_recogniser(word: str) -> tuple[RecogniserKind, str]:
     raise UserError(f"--asr: '{word}'; known: {', '.join(forms)}")
 
 
-def figures_of(folders: Iterable[str], option: str = "--figures") -> list[str]:
-    """Options of a program that collects folders of figures."""
-    return [word for folder in folders for word in (option, folder)]
+def repeated(option: str, values: Iterable[str]) -> list[str]:
+    """An option that is given once for each value."""
+    return [word for value in values for word in (option, value)]
 
 
 def say_recogniser(asked: Asked, word: str) -> tuple[str, list[str]]:
@@ -103,13 +103,11 @@ def say_recogniser(asked: Asked, word: str) -> tuple[str, list[str]]:
     return name, [w for option, value in given for w in (f"--{option}", value)]
 
 
-def _hearing(
-    evaluators: Sequence[Evaluator], asked: Asked
-) -> tuple[tuple[Evaluator, ...], list[str]]:
+def _hearing(evaluators: Sequence[Evaluator], asked: Asked) -> tuple[list[Evaluator], list[str]]:
     """Evaluators that can hear something here, and notes on the others."""
     why = "nothing recognises words: moonshine is not installed, and --asr names no hub:<model>"
     there = recognise_words(asked)
-    kept = tuple(one for one in evaluators if there or one.encoder.kind.made_of != "words")
+    kept = [one for one in evaluators if there or one.encoder.kind.made_of != "words"]
     if not kept:
         raise UserError(f"--evaluators: {why}")
     return kept, [f"evaluator left out: {e.word}: {why}" for e in evaluators if e not in kept]
@@ -127,15 +125,15 @@ class Recipe:
     """
 
     asked: Asked
-    evaluators: tuple[Evaluator, ...]
+    evaluators: Sequence[Evaluator]
     voice: NamedEncoder
-    genders: tuple[str, ...]
-    sets: tuple[str, ...]
-    evaluated: tuple[str, ...]
+    genders: Words
+    sets: Words
+    evaluated: Words
     train: str
     pool: str
     learnt: Learnt
-    fused: tuple[str, ...] = ()
+    fused: Words = ()
     tables: Tables = field(default_factory=Tables)
     labels: dict[str, Labels] = field(default_factory=dict)
     conf_of: dict[str, str] = field(default_factory=dict)
@@ -154,7 +152,7 @@ class Recipe:
             asked.words(name)
         asked_for = asked.words("evaluators")
         heard = [word for word in asked_for if word not in FUSED]
-        evaluators = tuple(find_evaluators(heard, int(asked.get("trainings") or 0)))
+        evaluators = find_evaluators(heard, int(asked.get("trainings") or 0))
         if not evaluators:
             raise UserError("--evaluators: names none; <encoder>/<back end> is expected")
         own = asked["voice_encoder"]
@@ -249,7 +247,7 @@ class Recipe:
                 )
 
     @property
-    def on_device(self) -> tuple[str, ...]:
+    def on_device(self) -> Words:
         """Options of programs that also run on a processor; empty there, so that older results stay
         up to date."""
         device = self.asked["device"]
@@ -266,12 +264,12 @@ class Recipe:
         return {gender: name for gender, name in every.items() if gender != MIXED} or every
 
     @property
-    def trials(self) -> tuple[str, ...]:
+    def trials(self) -> Words:
         """Trial sets that share no utterance."""
         return tuple(self.set_of.values())
 
     @property
-    def unseen(self) -> tuple[str, ...]:
+    def unseen(self) -> Words:
         """Options that make a training fail if it has a speaker of the evaluation sets. They are
         the same in a study of other sets and for trials of one gender, so that run.sh's models are
         not trained anew."""
@@ -280,7 +278,7 @@ class Recipe:
         found = [one for one in names if one in self.evaluated or Path("data", one).is_dir()]
         if found != names and mixed in self.evaluated:  # without lists of both genders beside it
             found.append(mixed)
-        return tuple(word for one in found for word in ("--not-speakers-of", f"data/{one}"))
+        return tuple(repeated("--not-speakers-of", (f"data/{one}" for one in found)))
 
     def conf(self, system: str) -> str:
         """Settings of a system; UserError where they are missing."""
@@ -296,7 +294,7 @@ class Recipe:
             self._found[system] = look_at(self.conf(system), self.sets, self.learnt.name)
         return self._found[system]
 
-    def sets_of(self, system: str) -> tuple[str, ...]:
+    def sets_of(self, system: str) -> Words:
         """Sets that a system protects: all, except enrolment that is missing."""
         lacks = len(self.sets) > 1 and ENROLMENT in self.found(system).lacks
         return self.sets[1:] if lacks else self.sets
@@ -408,7 +406,7 @@ class Recipe:
         speakers = self.speakers(self.voice, self.pool)
         world = self.step("world", f"exp/world/{self.pool}", self.pool)
         out = f"exp/pools/{self.voice.name}"
-        words: tuple[str, ...] = ()
+        words: Words = ()
         if content:
             out += f".{content.replace(':', '+').replace('/', '+')}"
             words = (*self.on_device, "--add-content", content)
@@ -444,7 +442,7 @@ class Recipe:
                     folders = [self.speakers(voice, name)]
                 elif level != "perm" or name not in self.sets:  # else one voice in all of them
                     folders = [self.xvectors(voice, name)]
-                return [word for folder in folders for word in ("--xvectors", folder)]
+                return repeated("--xvectors", folders)
             case "f0":
                 for one in (*self.sets, name):
                     folder = self.step("f0", f"exp/f0/{one}", one)
@@ -523,7 +521,7 @@ class Recipe:
     def protect_training(self, system: str, level: str, name: str, draw: int = 0) -> str:
         """Plan a training set, protected by a system at a level, with all needs. A speaker is never
         their own target."""
-        options: tuple[str, ...] = ("--draw", str(draw)) if draw else ()
+        options: Words = ("--draw", str(draw)) if draw else ()
         if level != self.describe(system).level:
             options += ("--level", level)
         how = f"{system}_{level}" + (f"_draw{draw}" if draw else "")
@@ -571,7 +569,7 @@ class Recipe:
         encoder, base, training = evaluator.encoder, evaluator.base, evaluator.training
         if base is None or not evaluator.learns:
             return
-        options: tuple[str, ...] = () if encoder == base else ("--own-encoder", encoder.model)
+        options: Words = () if encoder == base else ("--own-encoder", encoder.model)
         if encoder.head_of:  # a new head learns from those who are not held out
             encoder, options = base, ("--head",)
         if evaluator.kind == "plda":

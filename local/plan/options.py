@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
+from local.plan.labels import Words
 from local.protocols import attackers
 from utils.cli import UserError
 from utils.settings import is_settings, list_settings
@@ -37,7 +38,7 @@ class Asked:
         """The same with other values of some options."""
         return Asked({**self._values, **values})
 
-    def words(self, name: str) -> tuple[str, ...]:
+    def words(self, name: str) -> Words:
         """The words of an option, each named once."""
         words = tuple(self.get(name).split())
         once(f"--{name.replace('_', '-')}", words)
@@ -50,7 +51,7 @@ class Asked:
             raise UserError(f"--{name.replace('_', '-')}: '{text}'; true or false is expected")
         return text == "true"
 
-    def choice(self, name: str, known: str, expected: str = "") -> tuple[str, ...]:
+    def choice(self, name: str, known: str, expected: str = "") -> Words:
         """The words of an option: at least one, each once, each as a regular expression says."""
         option, words = f"--{name.replace('_', '-')}", self.get(name).split()
         expected = expected or f"known: {known.replace('|', ', ')}"
@@ -62,7 +63,7 @@ class Asked:
         once(option, words)
         return tuple(words)
 
-    def numbers(self, name: str) -> tuple[str, ...]:
+    def numbers(self, name: str) -> Words:
         """The whole numbers above 0 of an option."""
         return self.choice(name, "[1-9][0-9]*", A_NUMBER)
 
@@ -78,7 +79,7 @@ class Asked:
         """Whether a stage is among those to run."""
         return int(self["stage"]) <= stage <= int(self["stop_stage"])
 
-    def sizes(self) -> tuple[str, ...]:
+    def sizes(self) -> Words:
         """The sizes of --sizes."""
         return self.choice("sizes", "[2-9]|[1-9][0-9]+", "a whole number from 2 on is expected")
 
@@ -141,7 +142,7 @@ class Learnt:
     recipe joins it; none where it is a set of this corpus."""
 
     name: str
-    joined: tuple[str, ...] = ()
+    joined: Words = ()
 
 
 def find_learnt(asked: Asked) -> Learnt:

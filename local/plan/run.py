@@ -21,8 +21,8 @@ from local.plan.needs import (
     UTILITY,
     Recipe,
     as_protected,
-    figures_of,
     find_recogniser,
+    repeated,
 )
 from local.plan.options import Asked, options_given
 from local.protocols.attackers import ALIGNED, ATTACKERS, CONTROLS, READING, UNPROTECTED
@@ -154,7 +154,9 @@ def plan_report(own: Recipe, attacks: Attacks, utility: Utility) -> list[str]:
         words += ["--clips", "0"]
     words += [word for one in shown.evaluators if one.again
               for word in ("--training", one.title, one.again)]  # fmt: skip
-    results = own.step("results", "exp/results", options=words, figures=figures_of(figures))
+    results = own.step(
+        "results", "exp/results", options=words, figures=repeated("--figures", figures)
+    )
     own.step("report", "exp/report", results=results)
     return stale
 
@@ -423,6 +425,7 @@ def _prepare(recipe: Recipe) -> list[str]:
     text = program.read_text(encoding="utf-8") if program.is_file() else ""
     text, _, does = text.partition("parse_options.sh")  # above it stand its options
     options += _training_of_protocol(asked, corpus, options, text)
+    words = [*(("--corpus", corpus) if corpus else ()), *options]
     parts = {"": [recipe.train, *sets]}
     if re.search("^sets=", text, re.MULTILINE):
         parts = {"evaluation": sets, **({"train": [recipe.train]} if _trains(recipe) else {})}
@@ -431,20 +434,16 @@ def _prepare(recipe: Recipe) -> list[str]:
         recipe.step(
             "prepare", f"data/{first}", also=[f"data/{one}" for one in more],
             maybe=[f"data/{one}" for one in maybe],  # of one not asked for
-            options=[
-                *(("--corpus", corpus) if corpus else ()), *options,
-                *((SETS, part) if part else ()),
-            ],
+            options=[*words, *((SETS, part) if part else ())],
         )  # fmt: skip
     looks = asked.get("dry_run", "false") != "false" and not asked.flag("download")
     can = re.search("^(make_work|end_of_look)$", does, re.MULTILINE)
-    return _look(corpus, options) if can and looks and asked.runs(PREPARE) else []
+    return _look(words) if can and looks and asked.runs(PREPARE) else []
 
 
-def _look(corpus: str, options: Sequence[str]) -> list[str]:
+def _look(options: Sequence[str]) -> list[str]:
     """Have prepare.sh look at the corpus; returns what it says of a wrong one."""
-    words = ["./prepare.sh", *(("--corpus", corpus) if corpus else ()), *options]
-    looks = {**os.environ, "LOOK_ONLY": "true"}
+    words, looks = ["./prepare.sh", *options], {**os.environ, "LOOK_ONLY": "true"}
     done = subprocess.run(words, env=looks, stderr=subprocess.PIPE, text=True)  # no step of a plan
     return done.stderr.splitlines()[-1:] if done.returncode else []
 
@@ -452,8 +451,8 @@ def _look(corpus: str, options: Sequence[str]) -> list[str]:
 def _trains(recipe: Recipe) -> bool:
     """Whether the training set is read by a planned step, or was asked for: by its name, or as
     nothing but the corpus is to be made."""
-    rows = (row for rows in recipe.tables.rows.values() for row in rows)
-    values = (value for row in rows for value in row.values.values())
+    every = recipe.tables.rows.values()
+    values = (value for rows in every for row in rows for value in row.values.values())
     data, asked = f"data/{recipe.train}", recipe.asked
     return (
         recipe.train in asked["also_prepared"].split()

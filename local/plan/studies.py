@@ -10,7 +10,7 @@ from local.plan.attacks import matrices, scores_of
 from local.plan.evaluators import Evaluator, find_evaluator, is_of_voices
 from local.plan.external import Speech, read_external
 from local.plan.labels import ORIGINAL, Family, Labels, read_labels
-from local.plan.needs import Recipe, as_protected, figures_of
+from local.plan.needs import Recipe, as_protected, repeated
 from local.plan.options import Asked, need_conf, need_folders, options_given
 from local.protocols.attackers import ATTACKERS
 from steps.anonymisers.registry import describe_system
@@ -142,7 +142,7 @@ class Nist:
         for system, folder in self.folders.items():
             recipe.step("external", f"data/{self.set}_{system}", self.set, folder=folder)
         folders = [one for evaluator in recipe.evaluators for one in self._evaluate(evaluator)]
-        recipe.step("results", f"{self.out}/results", figures=figures_of(folders))
+        recipe.step("results", f"{self.out}/results", figures=repeated("--figures", folders))
         return _planned(recipe)
 
     def _evaluate(self, evaluator: Evaluator) -> list[str]:
@@ -294,7 +294,7 @@ class Generators:
                 data = recipe.step("segments", f"{self.out}/pooled/data", sources=sets)
                 found.append(self._pooled(evaluator, both, data))
                 found += self._attacked(evaluator, both, data)
-            words += figures_of(found, "--attacked")
+            words += repeated("--attacked", found)
         return words
 
     def _has(self, folder: str) -> bool:

@@ -18,8 +18,9 @@ from pandas import DataFrame, MultiIndex, concat
 
 from local.metrics.detection import tag
 from local.metrics.registry import read_table
+from local.plan.labels import Family
 from local.protocols.attackers import Privacy, Protocol, Sets
-from local.report.frame import SIMILARITY, UTILITY, VERIFICATION, where
+from local.report.frame import where
 from local.report.measures import ROOT
 from utils.cli import UserError
 from utils.tables import read_lines
@@ -68,15 +69,15 @@ def scores_of(figures: DataFrame, protocol: Protocol, system: str, evaluator: st
     own = where(figures, system=(system, "original")).dropna(subset=["value"])
     # Mixed trials are all there are: what is left of use in them is that of the set.
     mixed = own["split"].str.removesuffix("_mixed")
-    own = own.assign(split=own["split"].where(own["family"] != UTILITY, mixed))
+    own = own.assign(split=own["split"].where(own["family"] != Family.UTILITY, mixed))
     lists = _lists(protocol)
     of = where(own, evaluator=evaluator, split=lists)
     asked = (UNPROTECTED, *protocol.attackers.split())
-    attacks = where(of, family=VERIFICATION, attacker=asked)
-    voices = where(of, family=SIMILARITY, attacker="", metric=VOICES)
+    attacks = where(of, family=Family.VERIFICATION, attacker=asked)
+    voices = where(of, family=Family.SIMILARITY, attacker="", metric=VOICES)
     theirs = "eer_speechbrain" if protocol.layout.startswith("rank") else "eer_kaldi"
     named = {theirs: "eer", "uar_vpc24": "uar"}  # 2024 and 2026: the mean over folds
-    every = _pick(concat([attacks, voices, where(own, family=UTILITY)]), named, system)
+    every = _pick(concat([attacks, voices, where(own, family=Family.UTILITY)]), named, system)
     heard = {(s.split, s.protected): s for s in every if s.what == "wer"}
     splits = {"wer": (), "uar": protocol.emotions}
     found = [s for s in every if s.split in splits.get(s.what, lists)]
@@ -271,13 +272,9 @@ class Layout:
 LAYOUTS = {name: Layout(**own) for name, own in _TOLD["layouts"].items()}
 
 
-def _attacker(section: str, enrolment: str, trial: str, informed: str) -> str:
-    """The attacker of a row. KeyError for one that no challenge has."""
-    if section == INFORMED:
-        return {("anon", "anon"): informed}[enrolment, trial]
-    known = {("original", "original"): UNPROTECTED, ("original", "anon"): "ignorant",
-             ("anon", "anon"): "lazy_informed"}  # fmt: skip
-    return known[enrolment, trial]
+# Attackers by what of enrolment and trials is protected.
+_ATTACKERS = {("original", "original"): UNPROTECTED, ("original", "anon"): "ignorant",
+              ("anon", "anon"): "lazy_informed"}  # fmt: skip
 
 
 def _split_of(data: str, part: str, gender: str) -> str:
@@ -338,7 +335,8 @@ def _score(section: str, row: Mapping[str, str], informed: str) -> Score:
     value = _read(what, row[what.upper()]) / 100
     if what == "eer":
         low, high = (float(row.get(f"EER-ci_{end}", "nan")) / 100 for end in ("lower", "upper"))
-        attacker = _attacker(section, row["enrollment"], row["trial"], informed)
+        known = {("anon", "anon"): informed} if section == INFORMED else _ATTACKERS
+        attacker = known[row["enrollment"], row["trial"]]
         return Score(what, split, row["trial"] == "anon", value, attacker, low, high)
     felt = [name for name in row if name.startswith("ACC_")]
     parts = {name.removeprefix("ACC_"): float(row[name]) / 100 for name in felt}
@@ -353,31 +351,29 @@ def write_rank(scores: Sequence[Score], protocol: Protocol, stamps: Sequence[str
     emotions = [name for name in layout.emotions.split() if name in felt]
 
     def listed(attacker: str) -> Rows:
-        own = {s.split: s for s in scores if s.what == "eer" and s.attacker == attacker}
-        speech = CONDITIONS[attacker != UNPROTECTED]
-        return [
-            ([*_row_of(split), speech, speech, f"{100 * own[split].value:.3f}"],
-             3 * n + 2 * (attacker != UNPROTECTED))
-            for n, split in enumerate(_lists(protocol))
-            if split in own
-        ]  # fmt: skip
+        own = [s for s in scores if s.attacker == attacker]
+        return measured("eer", _lists(protocol), own)
 
-    def measured(what: str, splits: Sequence[str], parts: Sequence[str] = ()) -> Rows:
-        own = {(s.split, s.protected): s for s in scores if s.what == what}
+    def measured(
+        what: str, splits: Sequence[str], found: Sequence[Score] = scores, parts: Sequence[str] = ()
+    ) -> Rows:
+        own = {(s.split, s.protected): s for s in found if s.what == what}
         digits = layout.digits if what == "uar" else 3
-        behind = len(splits) + layout.unlisted
+        # An EER has a gender, the speech of enrolment and trials, and every third row.
+        of_pair, behind = what == "eer", 2 if what == "eer" else len(splits) + layout.unlisted
         rows = []
         for (n, split), protected in product(enumerate(splits), (False, True)):
             if score := own.get((split, protected)):
                 values = [score.value, *(score.parts.get(e, math.nan) for e in parts)]
-                cells = [*_row_of(split)[:2], CONDITIONS[protected]]
+                speech = [CONDITIONS[protected]]
+                cells = [*_row_of(split)[: 2 + of_pair], *speech, *speech * of_pair]
                 cells += [f"{100 * value:.{digits}f}" for value in values]
-                rows.append((cells, n + behind * protected))
+                rows.append((cells, (3 if of_pair else 1) * n + behind * protected))
         return rows
 
     heard = [joined(word)[0] for word in protocol.words]
     told = [
-        _table("SER", measured("uar", protocol.emotions, emotions), layout, emotions),
+        _table("SER", measured("uar", protocol.emotions, parts=emotions), layout, emotions),
         _table(LAZY, listed(layout.first), layout),
         _table("ASR", measured("wer", heard), layout),
     ]
@@ -440,7 +436,7 @@ _TRIALS = re.compile(r"(?P<set>\w+?)_trials_(?P<g>[fm](?:_common)?)")
 _PITCH = re.compile(r"Pitch_correlation: mean=(?P<mean>\S+) std=(?P<std>\S+)")
 # What stands before figures, these, and how they are written.
 _ITEMS: Mapping[str, tuple[tuple[str, ...], Callable[..., str]]] = {
-    "EER:": (("eer",), lambda x: kaldi_percent(x)),
+    "EER:": (("eer",), kaldi_percent),
     "Cllr (min/act):": (("cllr_min", "cllr"), lambda low, x: f"{low:.3f}/{x:.3f}"),
     "ROCCH-EER:": (("eer_rocch",), lambda x: f"{100 * x:.3f}%"),
     "linkability:": (("linkability",), lambda x: f"{x:.6f}"),

@@ -133,15 +133,16 @@ def label(text: str, longest: int = _LONG) -> str:
 
 
 def legend(canvas: Canvas, columns: int = 2, **more: Any) -> None:
-    """The legend of a whole picture beneath it; many rows make the picture higher, not its axes
-    smaller."""
+    """The legend of a whole picture beneath it, if anything has a label; many rows make the picture
+    higher, not its axes smaller."""
     found = [axes.get_legend_handles_labels() for axes in canvas.axes]
     handles = [handle for own, _ in found for handle in own]
     labels = [text for _, own in found for text in own]
     width, height = canvas.get_size_inches()
     rows = math.ceil(len(labels) / columns)
     canvas.set_size_inches(width, height + _ROW * max(0, rows - _ROWS))
-    canvas.legend(handles, labels, loc="outside lower center", ncols=columns, **more)
+    if labels:
+        canvas.legend(handles, labels, loc="outside lower center", ncols=columns, **more)
 
 
 def colour(index: int) -> str:

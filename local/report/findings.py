@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from local.metrics.detection import WEAK
+from local.plan.labels import Family
 from local.protocols.attackers import ATTACKERS
 from local.report import frame, measures, select
 from local.report.frame import value_of, where
@@ -66,7 +67,7 @@ def trust(results: Results) -> list[str]:
 def inferred(results: Results) -> str:
     """Attributes that voices tell, by the attacker and evaluator who infer them best from all
     recordings of a person; empty where it was not measured."""
-    own = select.no_controls(where(results.metrics, family=frame.INFERENCE))
+    own = select.no_controls(where(results.metrics, family=Family.INFERENCE))
     told = []
     for name in ("sex", "age"):
         of = {"attribute": name, "recordings": "all"}
@@ -109,8 +110,7 @@ def _least(results: Results) -> str:
 
 def _fewer(results: Results) -> str:
     """Systems that some attackers of others were not run on: they look better for it."""
-    eers = select.no_controls(frame.eers(results.metrics))
-    eers = eers[eers["system"] != "original"]
+    eers = select.attacked(results.metrics)
     left_out = {"white_box", *absent([*eers["attacker"]])}  # not every system can have it
     found: dict[str, list[str]] = {}
     for system, run in eers.groupby("system", sort=False)["attacker"]:

@@ -20,6 +20,7 @@ import pandas as pd
 from local.metrics.intervals import COLUMNS as FIGURE
 from local.metrics.intervals import is_falsely_sure, key
 from local.metrics.registry import KNOWN
+from local.plan.labels import Family, Labels
 from local.report.measures import COLUMNS, TABLES, Value, read_columns
 from utils.cli import UserError
 from utils.tables import read_bytes, write_file
@@ -27,13 +28,8 @@ from utils.tables import read_bytes, write_file
 # What a figure speaks of. family: what was done; attacker: who did it, or whose evaluator it was;
 # empty where that is nobody of local/protocols/attackers.py (of NIST's lists, the profile).
 # condition: OO OA AA; OO-OP-PP for voice similarity matrices, OO-OA-AA for gains on the
-# enrolment-trial lists. Who computes figures gives these labels (Labels of local/plan/labels.py).
-LABELS = ("split", "gender", "system", "family", "attacker", "evaluator", "condition")
-WHERE = ("corpus", *LABELS)
-VERIFICATION, LEGAL, UTILITY = "verification", "legal", "utility"
-SIMILARITY, LEAKAGE, CALIBRATION = "similarity", "leakage", "calibration"
-STRONGEST = "strongest"
-INFERENCE, CROWD, GROUPS = "inference", "crowd", "groups"
+# enrolment-trial lists.
+WHERE = ("corpus", *Labels._fields)
 COUNTS = ("n_speakers", "n_segments", "n_target", "n_nontarget")  # people, speech, trials
 METRICS = (*WHERE, "metric", *FIGURE, "value", "low", "high", *COUNTS, "settings")
 SPEAKERS = (*WHERE, "speaker", "metric", *FIGURE, "value", "settings")
@@ -98,6 +94,11 @@ def read_figures(path: Path, columns: Sequence[str] = METRICS) -> pd.DataFrame:
     return with_numbers(read_frame(path, columns))
 
 
+def read_folders(page: Path, folders: Iterable[str]) -> pd.DataFrame:
+    """metrics.csv of one or more folders beside a page, together."""
+    return pd.concat([read_figures(page.parent / folder / "metrics.csv") for folder in folders])
+
+
 def write_frame(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> None:
     """Write rows as CSV with a header, atomically."""
     table = pd.DataFrame([*rows], columns=[*columns]).to_csv(index=False, lineterminator="\n")
@@ -114,7 +115,7 @@ def where(frame: pd.DataFrame, **of: Any) -> pd.DataFrame:
 
 def eers(metrics: pd.DataFrame, **of: Any) -> pd.DataFrame:
     """EERs of attacks by one recording."""
-    return where(metrics, family=VERIFICATION, figure="eer", **of)
+    return where(metrics, family=Family.VERIFICATION, figure="eer", **of)
 
 
 def each(frame: pd.DataFrame, column: str) -> list[str]:

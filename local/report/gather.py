@@ -26,8 +26,8 @@ import soundfile
 
 from local.metrics import recordings, verification
 from local.metrics.intervals import COLUMNS, Key
-from local.plan.labels import read_labels
-from local.report.frame import COUNTS, METRICS, STRONGEST, read_frame, read_somewhere
+from local.plan.labels import Family, read_labels
+from local.report.frame import COUNTS, METRICS, read_frame, read_somewhere
 from local.report.measures import MEASURES
 from local.report.results import SETTINGS, Group, Results
 from steps.audio import SAMPLE_RATE, read_audio
@@ -48,12 +48,10 @@ logger = logging.getLogger(__name__)
 def labelled(folders: Iterable[Path]) -> tuple[dict[Path, Row], list[Missing]]:
     """Labels of each folder of figures (`Labelled` of local/options.py), and the folders that have
     none, each with why."""
-    found, missing = usable((folder, partial(_labels, folder)) for folder in folders)
+    found, missing = usable(
+        (folder, partial(lambda at: (at, read_labels(at)._asdict()), folder)) for folder in folders
+    )
     return dict(found), missing
-
-
-def _labels(folder: Path) -> tuple[Path, Row]:
-    return folder, read_labels(folder)._asdict()
 
 
 def read_figures(folder: Path) -> Json:
@@ -128,7 +126,7 @@ def differences(folders: Mapping[Path, Row], corpus: str) -> list[Row]:
     chosen = [
         ({"corpus": corpus} | where, read_figures(folder), _settings(folder))
         for folder, where in folders.items()
-        if where["family"] == STRONGEST
+        if where["family"] == Family.STRONGEST
     ]
     rows = []
     for (where, own, made), (other, theirs, also) in combinations(chosen, 2):

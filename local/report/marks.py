@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,9 @@ from typing import Any
 from pandas import DataFrame, concat
 
 from local.metrics.recordings import LENGTHS
+from local.plan.labels import Family
 from local.report import frame, measures, tables, wording
-from local.report.frame import LEAKAGE, UTILITY, VERIFICATION, each, value_of, where
+from local.report.frame import each, value_of, where
 from local.report.measures import COLUMNS, TABLES, Measure, show
 from local.report.results import Results
 from local.report.select import NAMED, WORDS, attacks, strongest, trades, unprotected, verdicts
@@ -61,7 +62,7 @@ class Selection:
         """UserError where a word or a folder is not known."""
         takes = "FOLDER... split= [systems= evaluators= attackers= figures=]"
         folders, options = read_mark(words, page, takes)
-        figures = concat([frame.read_figures(page.parent / at / "metrics.csv") for at in folders])
+        figures = frame.read_folders(page, folders)
         split, of = options["split"], f"{page}: the results of {' '.join(folders)} have no"
         own = where(figures, split=(split, *(f"{split}_{group}" for group in VOICES)))
         if own.empty:
@@ -102,7 +103,7 @@ class Selection:
 
     def measured(self, *names: str) -> list[Measure]:
         """Measures of use that the block has figures for, each by what measured it."""
-        use = where(self.figures, family=UTILITY)
+        use = where(self.figures, family=Family.UTILITY)
         return [
             made.but(title=made.title.format(by), by=by)
             for made in COLUMNS["use"]
@@ -179,8 +180,7 @@ def leaders_table(words: Sequence[str], page: Path) -> Table:
     calls = {pair[0]: pair[-1] for pair in pairs}
     for names, at in attacked.voices():
         known = [own.several for own in attacks(results, *at)]
-        eers = {n: min((own[n] for own in known if n in own), key=lambda eer: eer.value,
-                       default=None) for n in lengths}  # fmt: skip
+        eers = {n: min((own[n] for own in known if n in own), default=None) for n in lengths}
         if said := found.get(at):
             eers |= {n: one.eer for n, one in said.eers.items()}
         if any(eers.values()):
@@ -245,7 +245,7 @@ def trainings_table(block: Selection) -> Table:
 
 def inference_table(block: Selection) -> Table:
     """Sex and age band as one evaluator's x-vectors tell them."""
-    own = where(block.shown(), family=frame.INFERENCE)
+    own = where(block.shown(), family=Family.INFERENCE)
     if len(evaluators := each(own, "evaluator")) > 1:
         raise UserError(
             f"a table of inference needs evaluators= with one of {', '.join(evaluators)}"
@@ -265,13 +265,13 @@ def attackers_table(block: Selection) -> Table:
 
     def find(row: tuple[str, str, str], column: tuple[str, Measure]) -> measures.Value | None:
         (system, who, by), (split, made) = row, column
-        attack = (LEAKAGE, "") if who == LEAKAGE else (VERIFICATION, who)
+        attack = (Family.LEAKAGE, "") if who == Family.LEAKAGE else (Family.VERIFICATION, who)
         return block.found.get((system, split, *attack, by, made.figure))
 
-    families = [LEAKAGE, VERIFICATION]
+    families = [Family.LEAKAGE, Family.VERIFICATION]
     wanted = where(block.figures, family=families, figure=[*block.wanted])
     evaluators = each(wanted, "evaluator")
-    known = product(block.systems, (*wording.ATTACKERS, LEAKAGE), evaluators)
+    known = product(block.systems, (*wording.ATTACKERS, Family.LEAKAGE), evaluators)
     rows = [([code(row[0]), attacker(row[1]), row[2]], row) for row in known
             if any(find(row, column) for _, column in columns)]  # fmt: skip
     return pivot(["system", "attacker", "evaluator"], rows, columns, lambda row, column: show(
@@ -292,7 +292,7 @@ def recordings_table(block: Selection) -> Table:
 
     def cell(row: tuple[Any, Measure], length: str) -> str:
         f, made = row
-        at = (f.system, f.split, VERIFICATION, f.attacker, f.evaluator)
+        at = (f.system, f.split, Family.VERIFICATION, f.attacker, f.evaluator)
         return show(block.found.get((*at, made.but(recordings=length).figure)), made, missing="–")
 
     columns = [(f"from {length}", length) for length in LENGTHS]
@@ -303,7 +303,7 @@ def targets_table(block: Selection) -> Table:
     """White box (Champion et al. 2021) by gender of the speakers: original speech, all targets of a
     series, those of the speakers' own and of the other gender (mean ± deviation), and each target.
     """
-    attacks = block.shown()[block.shown()["family"] != UTILITY]
+    attacks = block.shown()[block.shown()["family"] != Family.UTILITY]
     attacks = where(attacks, figure=[made.figure for made in COLUMNS["white_box"]])
     names = ["system", "split", "figure"]
     if (several := attacks[attacks.duplicated(names, keep=False)]).size:
@@ -359,23 +359,22 @@ def _row_name(cell: str) -> str:
     return cell.replace("_", " ").strip("`")
 
 
-def _of_block(make: Callable[[Selection], Table], words: Sequence[str], page: Path) -> Table:
-    return make(Selection.read(words, page))
-
-
-KINDS: Mapping[str, Callable[[Sequence[str], Path], Table]] = {
-    "use": partial(_of_block, use_table),
-    "overview": partial(_of_block, overview_table),
+# Of figures that a mark selects, and others.
+SELECTED: Mapping[str, Callable[[Selection], Table]] = {
+    "use": use_table,
+    "overview": overview_table,
+    "alike": alike_table,
+    "front": front_table,
+    "attackers": attackers_table,
+    "trainings": trainings_table,
+    "recordings": recordings_table,
+    "targets": targets_table,
+    "groups": lambda block: tables.group_table(block.shown()),
+    "crowd": lambda block: tables.crowd_table(block.shown()),
+    "inference": inference_table,
+}
+OTHERS: Mapping[str, Callable[[Sequence[str], Path], Table]] = {
     "leaders": leaders_table,
-    "alike": partial(_of_block, alike_table),
-    "front": partial(_of_block, front_table),
-    "attackers": partial(_of_block, attackers_table),
-    "trainings": partial(_of_block, trainings_table),
-    "recordings": partial(_of_block, recordings_table),
-    "targets": partial(_of_block, targets_table),
-    "groups": partial(_of_block, lambda block: tables.group_table(block.shown())),
-    "crowd": partial(_of_block, lambda block: tables.crowd_table(block.shown())),
-    "inference": partial(_of_block, inference_table),
     "voices": voices_table,
     "csv": csv_table,
     "nist": nist_table,
@@ -396,9 +395,13 @@ def render_page(path: Path) -> str:
 
     def render(match: re.Match[str]) -> str:
         kind, words = match["kind"], match["words"].split()
-        if kind not in KINDS:
-            raise UserError(f"{path}: table: {kind} is unknown; known: {', '.join(KINDS)}")
-        table = KINDS[kind](words, path)
+        if kind in SELECTED:
+            table = SELECTED[kind](Selection.read(words, path))
+        elif kind in OTHERS:
+            table = OTHERS[kind](words, path)
+        else:
+            known = ", ".join((*SELECTED, *OTHERS))
+            raise UserError(f"{path}: table: {kind} is unknown; known: {known}")
         if match["columns"]:
             begins = tuple(match["columns"].replace("_", " ").split(","))
             kept = [i for i, head in enumerate(table.header) if head.startswith(begins)]
@@ -444,7 +447,7 @@ def beside_paper(paper: str, results: Path, out: Path) -> str:
         beside += [f"split={splits[0][:-2]}", f"attackers={attacker_}", f"evaluators={by}"]
     else:
         sets = ",".join(f"{asked['sets']}{split[-2:]}:{split}" for split in splits)
-        own = figures[figures["family"] != UTILITY]
+        own = figures[figures["family"] != Family.UTILITY]
         beside += [f"sets={sets}", f"evaluators={','.join(each(own, 'evaluator'))}"]
     marks = [mark.format(beside=" ".join(beside)) for mark in asked["marks"]]
     heads = [mark.partition(":")[2].partition(" ")[0] for mark in marks]

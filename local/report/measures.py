@@ -62,12 +62,16 @@ class Measure:
 
 @dataclass(frozen=True)
 class Value:
-    """A figure with its 95 % interval; NaN where there is none. tag: a value, not a number."""
+    """A figure with its 95 % interval; NaN where there is none. tag: a value, not a number. One is
+    less than another by its value alone."""
 
     value: float = math.nan
     low: float = math.nan
     high: float = math.nan
     tag: str = ""
+
+    def __lt__(self, other: "Value") -> bool:
+        return self.value < other.value
 
     @property
     def defined(self) -> bool:

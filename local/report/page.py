@@ -33,7 +33,6 @@ _LONG = 80  # letters of what a system says of itself on the first screen; the d
 class Entry:
     """A heading, and those beneath it."""
 
-    level: int
     title: str
     anchor: str
     beneath: list["Entry"] = field(default_factory=list)
@@ -45,16 +44,13 @@ class Headings:
 
     def __init__(self) -> None:
         self.tree: list[Entry] = []
-        self._path: list[Entry] = []
         self._n = 0
 
     def add(self, title: str, level: int) -> str:
         """The anchor of a new heading of `level` (2 or 3)."""
         self._n += 1
-        entry = Entry(level, title, f"s{self._n}")
-        self._path = [above for above in self._path if above.level < level]
-        (self._path[-1].beneath if self._path else self.tree).append(entry)
-        self._path.append(entry)
+        entry = Entry(title, f"s{self._n}")
+        (self.tree if level == 2 else self.tree[-1].beneath).append(entry)
         return entry.anchor
 
 

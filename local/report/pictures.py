@@ -19,10 +19,11 @@ from matplotlib.ticker import MaxNLocator
 from local.metrics.recordings import LENGTHS
 from local.metrics.registry import read_table
 from local.metrics.similarity import dominance_of_rows
+from local.plan.labels import Family
 from local.protocols.attackers import CONTROLS
 from local.report import draw, frame, measures, select, wording
 from local.report.draw import INK, SMALL, SOFT, Drawing, Picture, dot, line
-from local.report.frame import UTILITY, where
+from local.report.frame import where
 from local.report.measures import Value, number
 from local.report.results import SETTINGS, Entry, Results
 from local.report.select import Trade, fold
@@ -43,8 +44,11 @@ def empty(kind: str, title: str = "", **more: Any) -> tuple[Canvas, Axes]:
 
 
 def made(canvas: Canvas, kind: str, of: Sequence[str], **told: object) -> Drawing:
-    """The drawing of a canvas. kind: begins the name of its file and names its headline and its
-    sentence, which are told the rest; of: what it is of, for the name of the file."""
+    """The drawing of a canvas with its legend. kind: begins the name of its file and names its
+    headline and its sentence, which are told the rest; of: what it is of, for the name of the file.
+    """
+    if not canvas.legends:
+        draw.legend(canvas)
     headline = SAID[kind]["headline"].format(**told)
     return Drawing(canvas, draw.slug(kind, *of), headline, wording.say(kind, **told))
 
@@ -57,7 +61,7 @@ def scatter(results: Results, evaluator: str) -> Found:
     systems, splits = results.systems(), results.splits(evaluator)
     measured: list[tuple[int, int, str, Value, Value]] = []
     for (i, system), (j, split) in product(enumerate(systems), enumerate(splits)):
-        deid, g_vd = (results.value(evaluator, split, system, "", m, frame.SIMILARITY)
+        deid, g_vd = (results.value(evaluator, split, system, "", m, Family.SIMILARITY)
                       for m in ("deid", "g_vd"))  # fmt: skip
         if deid and g_vd:
             measured.append((i, j, f"{system} on {split}", deid, g_vd))
@@ -75,8 +79,6 @@ def scatter(results: Results, evaluator: str) -> Found:
         axes.plot([], [], linestyle="none", markersize=5, label=draw.label(name), **look)
     axes.axhline(0, linewidth=0.8, linestyle=":", **_GREY)
     axes.margins(0.08)
-    if points:
-        draw.legend(canvas)
     left_out = [p[2] for p in measured if p not in points]
     return made(canvas, "deid_gvd", [evaluator], points=points, left_out=left_out)
 
@@ -124,23 +126,20 @@ def by_target(results: Results, metric: str, by: str, split: str, series: str) -
     series: of results.target_series.
     """
     targets = results.target_series()[series]
-    values = {
-        t: results.value(by, split, t, "", metric, UTILITY) or measures.NOTHING for t in targets
-    }
+    values = {t: results.several(by, split, t, "", [metric], Family.UTILITY)[0] for t in targets}
     found = {target: value for target, value in values.items() if value.defined}
     if len(found) < 3:
         return None
     m, (first, *_, last) = measures.MEASURES[metric], found
     canvas, axes = empty("by_target", f"{split}, {by}", x=f"target voice, {first} to {last}",
                         y=m.heading)  # fmt: skip
-    before = results.value(by, split, "original", "", metric, UTILITY)
+    before = results.value(by, split, "original", "", metric, Family.UTILITY)
     if before is not None:
         axes.axhline(m.scale * before.value, color=INK, ls=":", label="original speech")
     for i, value in enumerate(found.values(), 1):
         label = "protected speech" if i == 1 else None
         dot(axes, i, value, (1, m.scale), markersize=4, label=label, **draw.look(0))
-    draw.legend(canvas)
-    ordered = sorted(found, key=lambda t: found[t].value, reverse=m.better < 0)
+    ordered = sorted(found, key=found.__getitem__, reverse=m.better < 0)
     worst, *_, best = [(target, m.say(found[target].value)) for target in ordered]
     return made(
         canvas, "by_target", [metric, by, split, series], name=wording.USES[metric].capitalize(),
@@ -165,10 +164,9 @@ def similarity(results: Results, entry: Entry) -> Drawing:
     _zoo(beneath, points, names)
     low, high = _zoo_range(results, of["evaluator"])
     beneath.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
-    draw.legend(canvas)
     above.set_title(f"{of['system']} on {of['split']}", loc="left")
     at = (of["evaluator"], of["split"], of["system"])
-    deid, g_vd = results.several(*at, "", ("deid", "g_vd"), frame.SIMILARITY)
+    deid, g_vd = results.several(*at, "", ("deid", "g_vd"), Family.SIMILARITY)
     worst, others = int(np.argmax(dominance_of_rows(op))), op - np.diag(np.diag(op))
     row, column = np.unravel_index(int(np.argmax(others)), op.shape)
     return made(
@@ -341,7 +339,6 @@ def ridge(results: Results, evaluator: str, split: str) -> Found:
     for index, text in ((5, "different speakers"), (1, "same speaker")):
         axes.plot([], [], linewidth=4, alpha=0.5, color=draw.colour(index), label=text)
     axes.plot([], [], color=INK, label="local linkability D↔ (0 to 1)")
-    draw.legend(canvas)
     return made(canvas, "ridge", [evaluator, split], split=split, said=said)
 
 
@@ -373,7 +370,6 @@ def cmc(results: Results, evaluator: str, split: str) -> Found:
     ticks = [k for k in (1, 2, 5, 10, 20, 50) if k <= len(ranks)]
     axes.set_xticks(ticks, [str(k) for k in ticks])
     axes.minorticks_off()
-    draw.legend(canvas)
     chance = found[0]["chance_clustered"][0]
     return made(canvas, "cmc", [evaluator, split], split=split, said=said, chance=chance)
 
@@ -431,7 +427,7 @@ def drawn(title: str, made: Iterable[Found], folder: Path | None) -> Section:
 
 def draw_utility(results: Results, folder: Path | None) -> Section:
     """Privacy against utility, a picture a split and measure, and utility by target."""
-    useful = where(results.metrics, family=UTILITY, metric=measures.UTILITY_MEASURES)
+    useful = where(results.metrics, family=Family.UTILITY, metric=measures.UTILITY_MEASURES)
     measured = useful.drop_duplicates(["metric", "evaluator", "split"]).itertuples()
     trades = (trade_off(trade, results.systems()) for trade in select.trades(results.metrics))
     targets = (
@@ -475,7 +471,7 @@ def recordings(results: Results) -> Found:
     """Lowest EER by how many recordings of a person an attacker has: a line a system, of the group
     of people that it protects worst."""
     found = select.verdicts(results)
-    shown = [(i, min(own, key=lambda j: j.eer.value)) for i, system in enumerate(results.systems())
+    shown = [(i, min(own, key=lambda j: j.eer)) for i, system in enumerate(results.systems())
              if (own := [j for j in found.get(system, []) if j.verdict.attack])]  # fmt: skip
     if not shown:
         return None
@@ -492,7 +488,6 @@ def recordings(results: Results) -> Found:
     axes.axhline(50, linewidth=0.8, linestyle=":", label="guessing", **_GREY)
     axes.set_xticks(range(len(lengths)), lengths)
     axes.set_xlim(-0.4, len(lengths) - 0.6)
-    draw.legend(canvas)
     return made(canvas, "recordings", ["first"], shown=[judged for _, judged in shown])
 
 
@@ -516,13 +511,12 @@ def channels(results: Results) -> Found:
             eers = [fold(frame.value_of(r)) for r in rows[of_system & (heard == name)].itertuples()]
             if not eers:
                 continue
-            lowest = min(eers, key=lambda eer: eer.value)
+            lowest = min(eers)
             dot(axes, lowest, len(known) - 1 - y - shift, markersize=4, **looks)
             looks.pop("label", None)
             said.append((system, heard_by[name], lowest))
     axes.axvline(50, linewidth=0.8, linestyle=":", label="guessing", **_GREY)
     axes.set_yticks(range(len(known)), [heard_by[name] for name in reversed(known)])
-    draw.legend(canvas)
     return made(canvas, "channels", ["first"], said=said)
 
 
@@ -551,7 +545,6 @@ def people(results: Results) -> Found:
     axes.plot([], [], "_", label="unprotected, by the same evaluator", **_GREY)
     axes.set_xlim(left=0)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    draw.legend(canvas)
     return made(canvas, "people", ["worst"], said=said)
 
 

@@ -11,15 +11,10 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
+from local.plan.labels import Family
 from local.report.frame import (
-    GROUPS,
-    INFERENCE,
     METRICS,
-    SIMILARITY,
     SPEAKERS,
-    STRONGEST,
-    UTILITY,
-    VERIFICATION,
     each,
     eers,
     read_figures,
@@ -98,7 +93,7 @@ class Results:
         found: dict[Group, dict[str, Person]] = {}
         for row in self.speakers.itertuples(index=False):
             group = found.setdefault((row.system, row.evaluator, row.split), {})
-            if row.metric in MEASURED and not (row.family == SIMILARITY and row.attacker):
+            if row.metric in MEASURED and not (row.family == Family.SIMILARITY and row.attacker):
                 known = group.setdefault(row.speaker, Person(row.speaker))
                 before = getattr(known, row.metric)
                 if math.isnan(before) or row.value > before:
@@ -166,7 +161,7 @@ class Results:
 
     def value(
         self, evaluator: str, split: str, system: str, attacker: str, figure: str,
-        family: str = VERIFICATION,
+        family: str = Family.VERIFICATION,
     ) -> Value | None:  # fmt: skip
         """A figure; None where it was not measured."""
         found = self.rows.get((family, evaluator, split, system, attacker, figure))
@@ -174,7 +169,7 @@ class Results:
 
     def several(
         self, evaluator: str, split: str, system: str, attacker: str, figures: Iterable[str],
-        family: str = VERIFICATION,
+        family: str = Family.VERIFICATION,
     ) -> list[Value]:  # fmt: skip
         """Figures of one attack; NOTHING for those that were not measured."""
         of = (evaluator, split, system, attacker)
@@ -183,13 +178,13 @@ class Results:
     def evaluators(self) -> list[str]:
         """Evaluators of privacy in the order of the table; what measures utility, and the choice
         of the strongest of all, are none."""
-        of_none = self.metrics["family"].isin([UTILITY, STRONGEST, GROUPS])
+        of_none = self.metrics["family"].isin([Family.UTILITY, Family.STRONGEST, Family.GROUPS])
         return each(self.metrics[~of_none], "evaluator")
 
     def splits(self, evaluator: str) -> list[str]:
         """Splits of an evaluator that attacks list by list, sorted."""
         own = where(self.metrics, evaluator=evaluator)
-        return sorted(each(own[own["family"] != INFERENCE], "split"))
+        return sorted(each(own[own["family"] != Family.INFERENCE], "split"))
 
     def systems(self) -> list[str]:
         """Protected systems in the order of the table; their number gives colour and marker.

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import partial
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from scipy.stats import binom, norm
 from local.metrics.detection import WEAK, folded
 from local.metrics.intervals import but, holm, key
 from local.metrics.recordings import LENGTHS
+from local.plan.labels import Family
 from local.protocols.attackers import ATTACKERS, CONTROLS
 from local.report import frame, measures, results, wording
 from local.report.frame import where
@@ -32,7 +34,7 @@ def strongest(metrics: pd.DataFrame) -> dict[tuple[str, str], Any | None]:
     """(split, system) -> the row of the lowest EER of all attackers, by split; of equal ones the
     first, None where none is defined. An EER of 80 % counts as 20 %: the attacker turns the scores
     round."""
-    attacks = where(metrics, family=frame.VERIFICATION)
+    attacks = where(metrics, family=Family.VERIFICATION)
     attacks = attacks[(attacks["attacker"] != "unprotected") & (attacks["system"] != "original")]
     found = {}
     for at, own in attacks.groupby(["split", "system"], sort=False):
@@ -185,6 +187,7 @@ def fold(eer: Value) -> Value:
 
 
 Choice = Mapping[str, tuple[Value, float]]
+_eer_of = attrgetter("eer")
 
 
 def judge(
@@ -201,12 +204,16 @@ def judge(
     beyond = [a for a, p in zip(naming, holm([a.p_named for a in naming]), strict=True)
               if p * groups < LEVEL]  # fmt: skip
     most = max(beyond, key=lambda a: a.named, default=None)
+    # Said however many attackers were run: each more makes a leak harder to establish.
+    surest, maybe = min(naming, key=lambda a: a.p_named, default=None), ""
+    if surest and surest.p_named < LEVEL:
+        maybe = say("maybe_named", attack=surest, attacks=len(naming))
     defined = [a for a in attacks if math.isfinite(a.eer.value)]
     judges = [a for a in defined if a.judges]
     every = _candidates(defined, chosen)  # whoever succeeds refutes
     own = {n: [one for one in every if (one.recordings or "1") == n] for n in LENGTHS}
-    eers = {n: min(some, key=lambda one: one.eer.value) for n, some in own.items() if some}
-    strongest = min(eers.values(), key=lambda one: one.eer.value).attack if eers else None
+    eers = {n: min(some, key=_eer_of) for n, some in own.items() if some}
+    strongest = min(eers.values(), key=_eer_of).attack if eers else None
     if most is not None and most.named > NAMED_MOSTLY:
         return Verdict(Level.NOTHING, _say_named(most), strongest or most, eers)
     if strongest is None:
@@ -222,11 +229,8 @@ def judge(
         by_name = Verdict(level, _say_named(most), strongest, eers)
         return min(found, by_name, key=lambda v: v.level)
     if found.level is Level.HIDDEN:
-        return replace(found, **_hidden(able, naming, worst_person))
-    surest = min(naming, key=lambda a: a.p_named, default=None)
-    if found.level is Level.UNSHOWN and surest and surest.p_named < LEVEL:
-        # Said however many attackers were run: each more makes a leak harder to establish.
-        maybe = say("maybe_named", attack=surest, attacks=len(naming))
+        return replace(found, **_hidden(able, maybe, worst_person))
+    if found.level is Level.UNSHOWN and maybe:
         why = f"but {maybe}, and {found.why.removeprefix('but ')}"
         return replace(found, why=why)
     return found
@@ -268,7 +272,7 @@ def _by_eer(judges: Sequence[Evidence], every: Sequence[Lowest], level: float) -
     """The verdict by EERs, from however many recordings of a person: whoever succeeds refutes, and
     only evaluators that can hear support. level: of the tests whether they may be chance."""
     if same := [a for a in judges if a.rise.high <= NO_RISE]:
-        own = min(same, key=lambda a: a.rise.value)
+        own = min(same, key=lambda a: a.rise)
         gain = show(own.rise, POINTS)
         return Verdict(Level.NOTHING, f"the EER is {gain} points above that without it", own)
     if leaks := [one for one in every if one.p < level]:
@@ -285,7 +289,7 @@ def _by_eer(judges: Sequence[Evidence], every: Sequence[Lowest], level: float) -
         possible = percent(one.eer.low) if math.isfinite(one.eer.low) else "any size"
         why = f"but an EER down to {possible} is possible {_from(one.recordings)}".rstrip()
         return Verdict(Level.UNSHOWN, why, one.attack)
-    return Verdict(Level.HIDDEN, "", min(every, key=lambda own: own.eer.value).attack)
+    return Verdict(Level.HIDDEN, "", min(every, key=_eer_of).attack)
 
 
 def _from(n: str) -> str:
@@ -298,18 +302,14 @@ def _known(low: float) -> float:
     return low if math.isfinite(low) else 0.0
 
 
-def _hidden(
-    able: Sequence[Evidence], naming: Sequence[Evidence], worst_person: float
-) -> dict[str, Any]:
+def _hidden(able: Sequence[Evidence], maybe: str, worst_person: float) -> dict[str, Any]:
     """Level and why: the best verdict, or why it cannot be given."""
     heard = [a for a in able if a.controlled]
     if all(a.control.defined and not a.controlled for a in able):
-        best = min(able, key=lambda a: a.control.value).control
+        best = min(a.control for a in able)
         return {"level": Level.UNJUDGED, "why": say("fails", control=best)}
-    surest = min(naming, key=lambda a: a.p_named, default=None)
-    maybe = surest is not None and surest.p_named < LEVEL
     reasons = {  # the first that holds is given
-        say("maybe_named", attack=surest, attacks=len(naming)) if maybe else "": maybe,
+        maybe: bool(maybe),
         f"the worst-protected person has a linkability of {measures.number(worst_person)}":
             worst_person > LINKED,
         f"fewer than {FEWEST} people have target trials":
@@ -351,7 +351,7 @@ class Judged:
     def eer(self) -> Value:
         """The lowest EER of all attacks, from however many recordings."""
         eers = [one.eer for one in self.verdict.eers.values()]
-        return min(eers, key=lambda eer: eer.value, default=NOTHING)
+        return min(eers, default=NOTHING)
 
 
 def no_controls(figures: pd.DataFrame) -> pd.DataFrame:
@@ -359,12 +359,17 @@ def no_controls(figures: pd.DataFrame) -> pd.DataFrame:
     return figures[~figures["system"].isin(CONTROLS[1:])]
 
 
+def attacked(metrics: pd.DataFrame) -> pd.DataFrame:
+    """EERs of attacks on all systems but the controls."""
+    eers = no_controls(frame.eers(metrics))
+    return eers[eers["system"] != "original"]
+
+
 def subjects(metrics: pd.DataFrame) -> list[tuple[str, str]]:
     """Protected systems with their splits, by split, without controls."""
-    eers = no_controls(frame.eers(metrics))
-    eers = eers[eers["system"] != "original"]
-    found = dict.fromkeys(zip(eers["system"], eers["split"], strict=True))
-    return sorted(found, key=lambda subject: subject[1])
+    found = attacked(metrics).drop_duplicates(["system", "split"])
+    found = found.sort_values("split", kind="stable")
+    return [*zip(found["system"], found["split"], strict=True)]
 
 
 def attacks(results: Results, system: str, split: str) -> list[Evidence]:
@@ -376,14 +381,14 @@ def attacks(results: Results, system: str, split: str) -> list[Evidence]:
 
 def _chosen(results: Results, system: str, split: str) -> Choice:
     """The lowest EERs of all attackers, where these were measured, by number of recordings."""
-    of = partial(results.several, "all", split, system, "", family=frame.STRONGEST)
+    of = partial(results.several, "all", split, system, "", family=Family.STRONGEST)
     eers, ps = (of(figures=[key("eer", recordings=n, kind=kind) for n in LENGTHS])
                 for kind in ("value", "p"))  # fmt: skip
     return {n: (eer, p.value) for n, eer, p in zip(LENGTHS, eers, ps, strict=True) if p.defined}
 
 
 def _attack(results: Results, f: Any) -> Evidence:
-    of = (frame.VERIFICATION, f.evaluator, f.split, f.system, f.attacker)
+    of = (Family.VERIFICATION, f.evaluator, f.split, f.system, f.attacker)
     named = results.rows.get((*of, NAMED))
     at, bare = (f.system, f.attacker), ("original", "unprotected")
     several = partial(results.several, f.evaluator, f.split)
@@ -392,7 +397,8 @@ def _attack(results: Results, f: Any) -> Evidence:
     (bare_eer,), (chance,) = several(*bare, ["eer"]), several(*at, [but(NAMED, kind="chance")])
     (named_bare,) = several(*bare, [NAMED])
     names = ("eer", "eer_normalised")
-    eers = {n: several(*at, [key(name, recordings=n) for name in names]) for n in LENGTHS}
+    eers = {n: [v for v in several(*at, [key(name, recordings=n) for name in names]) if v.defined]
+            for n in LENGTHS}  # fmt: skip
     control = results.control(f.evaluator, f.split, *at)
     doses = [
         int(system[-2:]) for system in DOSED
@@ -403,8 +409,7 @@ def _attack(results: Results, f: Any) -> Evidence:
         f.attacker, f.evaluator, eer, bare_eer, rise,
         named=named.value if named else math.nan, chance=chance.value, named_bare=named_bare.value,
         people=people, control=control, dose=min(doses, default=math.nan),
-        several={n: min((fold(v) for v in own if v.defined), key=lambda v: v.value)
-                 for n, own in eers.items() if any(v.defined for v in own)},
+        several={n: min(map(fold, own)) for n, own in eers.items() if own},
         controlled=hears and not any(
             fold(own).high >= OFTEN
             for system, attackers in MUST_FIND.items()
@@ -501,7 +506,7 @@ def lines(results: Results) -> list[Line]:
 
 def uses(metrics: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
     """(metric, by whom) -> system -> the row of all people together."""
-    own = where(metrics, family=frame.UTILITY, metric=UTILITY_MEASURES)
+    own = where(metrics, family=Family.UTILITY, metric=UTILITY_MEASURES)
     if own["gender"].nunique() != 1:
         own = where(own, gender="")
     found: dict[tuple[str, str], dict[str, Any]] = {}
@@ -633,7 +638,7 @@ def pooled(results: Results) -> Trade | None:
         points = [TradePoint(line.system, line.eers["1"][1].eer, rows.get(line.system, NOTHING))
                   for line in shown]  # fmt: skip
         bares = [fold(frame.value_of(line.bare)) for line in shown if line.bare]
-        before = min(bares, key=lambda eer: eer.value, default=NOTHING)
+        before = min(bares, default=NOTHING)
         bare = TradePoint("original", before, rows.get("original", NOTHING))
         if defined := [point for point in points if point.defined]:
             return Trade(ALL, metric, by, defined, bare if bare.defined else None)

@@ -11,7 +11,7 @@ from itertools import combinations, product
 from pathlib import Path
 from typing import Any, ClassVar
 
-from pandas import DataFrame, Series, concat, read_csv
+from pandas import DataFrame, Series, read_csv
 
 from local.metrics.intervals import holm, key
 from local.report import frame, measures
@@ -258,7 +258,7 @@ class Searches(Study):
                 own = {system: self._own(figure, by, system) for system in theirs}
                 found[by] = {system: values[0] for system, values in own.items() if values}
             for by, of in found.items() if len(theirs) > 1 else ():
-                ordered = sorted(of, key=lambda system: of[system].value, reverse=True)
+                ordered = sorted(of, key=of.__getitem__, reverse=True)
                 told = ", ".join(f"{s} {number(100 * of[s].value, 1)}" for s in ordered)
                 counts = [0, 0, 0]
                 for one, other in combinations(ordered, 2):
@@ -311,8 +311,7 @@ def nist_table(words: Sequence[str], page: Path) -> Table:
     if not folders or name not in Searches.marked:
         known = ", ".join(Searches.marked)
         raise UserError(f"{page}: table: nist takes FOLDER... and one of {known}")
-    tables: list[Any] = [frame.read_figures(page.parent / at / "metrics.csv") for at in folders]
-    of, made = Searches(concat(tables)), name.rstrip("12")
+    of, made = Searches(frame.read_folders(page, folders)), name.rstrip("12")
     return of.trials(name) if made == "trial" else getattr(of, name)()
 
 

@@ -13,6 +13,7 @@ from pandas import DataFrame, to_numeric
 
 from local.metrics.recordings import LENGTHS
 from local.metrics.registry import KNOWN
+from local.plan.labels import Family
 from local.protocols.attackers import CONTROLS
 from local.report import frame, measures, select, wording
 from local.report.frame import each, value_of, where
@@ -171,7 +172,7 @@ def crowd_table(metrics: pd.DataFrame) -> Table:
     """Who is named at first among ever more candidates, a row an attack and number of recordings,
     and the same by cosines as regulators' criterion has them."""
     cells = []
-    rows = where(metrics, family=frame.CROWD, metric=[*CROWDS])
+    rows = where(metrics, family=Family.CROWD, metric=[*CROWDS])
     for f in no_controls(rows).itertuples():
         who = (f.split, f.system, wording.attacker(f.attacker), f.evaluator)
         of = (*who, CROWDS[f.metric], f.recordings)
@@ -184,7 +185,7 @@ def crowd_table(metrics: pd.DataFrame) -> Table:
 def group_table(metrics: pd.DataFrame) -> Table:
     """The strongest attacker by group of people, a row a system, figure and attribute: each group,
     the worst, and by how much the best-protected one is better off."""
-    own, rows = no_controls(where(metrics, family=frame.GROUPS)), []
+    own, rows = no_controls(where(metrics, family=Family.GROUPS)), []
     for gap in where(own, kind="gap").itertuples():
         names = ("system", "attribute", "metric", "recordings")
         found = where(own, kind="value", **{name: getattr(gap, name) for name in names})
@@ -205,7 +206,7 @@ def _group(attribute: str, value: str) -> str:
 def enrolment_table(metrics: pd.DataFrame) -> Table:
     """The lowest EER of all attackers by recordings enrolled and heard, folded, a row a system,
     split and number enrolled; only of attackers who were tried with few."""
-    own = where(metrics, family=frame.VERIFICATION, metric=("eer", "eer_normalised"), kind="value")
+    own = where(metrics, family=Family.VERIFICATION, metric=("eer", "eer_normalised"), kind="value")
     own = own.dropna(subset="value")
     of = ["split", "system", "attacker", "evaluator"]
     few = {*own.loc[own["enrolled"] != "", of].itertuples(index=False, name=None)}
@@ -443,14 +444,15 @@ def paper_table(words: Sequence[str], page: Path) -> Table:
         names = rows["system"].str.replace(" ", "_")
         rows = rows[names.isin(options["systems"].split(","))]
     splits: dict[str, list[str]] = {}
-    for theirs, own in _pairs(options.get("sets", "")):
+    for theirs, own in _PAIR.findall(options.get("sets", "")):
         splits.setdefault(theirs, []).append(own)
     by_system = options.get("rows") == "systems"
     several = [theirs for theirs, own in splits.items() if len(own) > 1]
     if several and not by_system:
         raise UserError(f"{page}: table: paper: several sets beside {several[0]} need rows=systems")
-    figures = _figures([page.parent / at for at in folders], options.get("evaluators", ""))
-    attackers, prefix = dict(_pairs(options.get("attackers", ""))), options.get("prefix", "")
+    own = frame.read_folders(page, folders).itertuples() if folders else ()
+    figures = _figures(own, options.get("evaluators", ""))
+    attackers, prefix = dict(_PAIR.findall(options.get("attackers", ""))), options.get("prefix", "")
 
     def ours(row: Any) -> Ours:
         names = (prefix + row.ours, "" if prefix else row.system)
@@ -465,26 +467,23 @@ def paper_table(words: Sequence[str], page: Path) -> Table:
     return _render(paper, rows.assign(ours_here=beside), by_system)
 
 
-def _figures(folders: Sequence[Path], evaluators: str) -> dict[Place, dict[str, Value]]:
+def _figures(rows: Iterable[Any], evaluators: str) -> dict[Place, dict[str, Value]]:
     """Figures of use, and of privacy by these evaluators: by split, family, attacker and metric,
     systems in order with their values, of equal ones the first."""
     found: dict[Place, dict[str, Value]] = {}
-    for f in (f for at in folders for f in frame.read_figures(at / "metrics.csv").itertuples()):
-        if f.family == frame.UTILITY or f.evaluator in evaluators.split(","):
+    for f in rows:
+        if f.family == Family.UTILITY or f.evaluator in evaluators.split(","):
             own = found.setdefault((f.split, f.family, f.attacker, f.figure), {})
             own.setdefault(f.system, frame.value_of(f))
     return found
 
 
-def _pairs(text: str) -> list[tuple[str, str]]:
-    """THEIRS:OURS,..."""
-    parts = (pair.partition(":") for pair in text.split(","))
-    return [(theirs, ours) for theirs, colon, ours in parts if colon]
+_PAIR = re.compile("([^:,]*):([^,]*)")  # of THEIRS:OURS,...
 
 
 def printed(row: Any) -> str:
     """A figure as the paper prints it."""
-    text = row.value.replace("-", "−", 1) if row.value.startswith("-") else row.value
+    text = re.sub("^-", "−", row.value)
     return f"{text} ± {row.spread}" if row.spread else text
 
 
@@ -503,7 +502,7 @@ def _render(paper: str, rows: DataFrame, by_system: bool) -> Table:
     """
     by_system |= not any(value for ours in rows["ours_here"] for value in ours.values())
     rows = rows.assign(by=rows["evaluator"] if rows["evaluator"].nunique() > 1 else "")
-    family = rows["family"].where(rows["family"] != frame.VERIFICATION, "")
+    family = rows["family"].where(rows["family"] != Family.VERIFICATION, "")
     who = (family + "_" + rows["attacker"]).str.strip("_")
     attackers = who.groupby([rows[name] for name in ("system", "set", "metric", "by")]).nunique()
     rows["who"] = who if (attackers > 1).any() else ""

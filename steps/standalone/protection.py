@@ -103,28 +103,20 @@ class _Pieces:
 
     def __init__(self, folder: Path) -> None:
         self._file = SpooledTemporaryFile(_HELD, dir=os.fspath(folder))  # noqa: SIM115
-        self._told = list[tuple[Piece, tuple[int, ...]]]()
+        self._told, self.size, self.columns = list[tuple[Piece, int]](), 0, 0
 
     def add(self, piece: Piece) -> None:
-        """Append one."""
+        """Append one; size: samples of all, where none are shared; columns: channels of each."""
+        n, self.columns = piece.samples.shape
+        self.size += n
         self._file.write(piece.samples.tobytes())
-        self._told.append((replace(piece, samples=np.zeros((0, 0))), piece.samples.shape))
+        self._told.append((replace(piece, samples=np.zeros((0, 0))), n))
 
     def __iter__(self) -> Iterator[Piece]:
         self._file.seek(0)
-        for piece, shape in self._told:
-            found = np.frombuffer(self._file.read(math.prod(shape) * 8))
-            yield replace(piece, samples=found.reshape(shape))
-
-    @property
-    def size(self) -> int:
-        """Samples, where none are shared."""
-        return sum(shape[0] for _, shape in self._told)
-
-    @property
-    def columns(self) -> int:
-        """Channels of each."""
-        return self._told[0][1][1]
+        for piece, n in self._told:
+            found = np.frombuffer(self._file.read(n * self.columns * 8))
+            yield replace(piece, samples=found.reshape(n, self.columns))
 
     @property
     def levels(self) -> Levels:
@@ -134,7 +126,7 @@ class _Pieces:
     @property
     def words(self) -> Iterator[tuple[float, float, Sequence[Any]]]:
         """Seconds of each, before and after, and the times of its words, if any were told."""
-        for piece, (n, _) in self._told:
+        for piece, n in self._told:
             words = [word for info in piece.told for word in info.get(WORDS, ())]
             yield piece.given / SAMPLE_RATE, n / SAMPLE_RATE, words
 
@@ -559,9 +551,8 @@ def foretell(
     """
     sizes = sorted(((size_of(path), path) for path in files), reverse=True)
     chosen = sizes[:: -(-len(sizes) // _LOOKED_AT) or 1]
-    found = dict(jobs.run(lambda path, _: AudioFile.open(path).seconds, [(p,) for _, p in chosen]))
-    known = [(found[n], size) for n, (size, _) in enumerate(chosen)]
-    lengths = [(seconds, size) for seconds, size in known if isinstance(seconds, float)]
+    found = jobs.run(lambda path, _: AudioFile.open(path).seconds, [(p,) for _, p in chosen])
+    lengths = [(own, chosen[n][0]) for n, own in found if isinstance(own, float)]
     looked_at = sum(size for _, size in lengths)
     share = sum(size for size, _ in sizes) / (looked_at or 1) if len(chosen) < len(sizes) else 1.0
     seconds, counted = share * sum(own for own, _ in lengths), [min(x, heard) for x, _ in lengths]

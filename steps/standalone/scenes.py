@@ -187,11 +187,11 @@ def _agreed(files: Sequence[Path]) -> tuple[tuple[Turn, ...], set[str]]:
     found = [(file, [turn for turn in own if turn.end < turns.NEVER]) for file, own in read]
     found = [(file, own) for file, own in found if any(turn.person for turn in own)]
     for file, own in found[1:]:
-        same = len(own) == len(found[0][1]) and all(
-            np.allclose(a[:2], b[:2], 0, _ALIKE) and a.person == b.person
-            for a, b in zip(own, found[0][1], strict=True)
+        (said, one), (first, other) = (
+            ([turn.person for turn in each], [turn[:2] for turn in each])
+            for each in (own, found[0][1])
         )
-        if not same:
+        if said != first or not np.allclose(one, other, 0, _ALIKE):
             raise UserError(f"{file}: says other turns than {found[0][0]}; take one of them away")
     return tuple(found[0][1]) if found else (), untimed
 
