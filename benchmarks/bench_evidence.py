@@ -25,7 +25,7 @@ MOST_RATIO, MOST_SECONDS, MOST_MEMORY = 2.5, 900.0, 2.0  # of CPU time, CPU-s, G
 
 
 def attack(n: int, encoders: Sequence[str]) -> evidence.Found:
-    """What attackers find of n people, whose protected halves lean towards the known ones."""
+    """Evidence on n people, whose protected halves lean towards the known ones."""
     rng, silent = np.random.default_rng(0), Recording(Path(), None)  # type: ignore[arg-type]
     leans = {evidence.KNOWN: 1.0, evidence.SAID: 1.0, evidence.PAIR: 0.2,
              evidence.PROTECTED: 0.2, evidence.AGAIN: 0.2}  # fmt: skip

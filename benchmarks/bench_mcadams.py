@@ -9,8 +9,7 @@ counted. Speech: LibriSpeech from $PSEUDOVOX_CORPORA or ../shared/corpora, else 
 
 import os
 
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
-    os.environ[_name] = "1"
+os.environ["NUMBA_NUM_THREADS"] = "1"
 import sys
 
 import librosa

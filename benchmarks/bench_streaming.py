@@ -10,8 +10,7 @@ bench_mcadams.py.
 
 import os
 
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
-    os.environ[_name] = "1"
+os.environ["NUMBA_NUM_THREADS"] = "1"
 import sys
 import time
 
