@@ -347,7 +347,7 @@ def test_a_metric_and_a_family_are_three_files_and_a_test(tmp_path, family, tabl
     shown = told(USE, family, table, work / "out.json", "--utt2spk", speakers, *lists)
     assert "a toy (%)" in shown.splitlines()[0]
     assert "25.0" in shown.splitlines()[2]
-    assert "| How? | `toy` | [a toy](toy.md) |" in shown
+    assert "| [a toy](toy.md) | How? | `toy` |" in shown
     if of:
         assert f"local/compute_metrics.py {family} --utt2spk" in told(PLAN)
 

@@ -574,13 +574,13 @@ def _read_card(name: str) -> Card:
 
 
 def cards_table() -> Table:
-    """`<!-- table: cards -->`: the question, metrics and name of each card."""
-    every = (_read_card(path.stem) for path in sorted(CARDS.glob("[!R]*.md")))
+    """`<!-- table: cards -->`: name, question and metrics of each card, by name."""
+    every = (_read_card(path.stem) for path in CARDS.glob("[!R]*.md"))
     rows: list[list[str]] = [
-        [card.paragraphs[0], Marked(card.keys), Marked(f"[{card.title}]({card.name}.md)")]
-        for card in every
+        [Marked(f"[{card.title}]({card.name}.md)"), card.paragraphs[0], Marked(card.keys)]
+        for card in sorted(every, key=lambda card: card.title.lower())
     ]
-    return Table(["question", "metrics", "card"], rows)
+    return Table(["card", "question", "metrics"], rows)
 
 
 def _plain(text: str) -> str:
