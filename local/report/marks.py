@@ -184,8 +184,9 @@ def leaders_table(words: Sequence[str], page: Path) -> Table:
         if said := found.get(at):
             eers |= {n: one.eer for n, one in said.eers.items()}
         if any(eers.values()):
+            bare = "unprotected" if at[0] == "original" else "control"
             lines.append(
-                [*names, WORDS[said.level] if said else "unprotected",
+                [*names, WORDS[said.level] if said else bare,
                  *(show(eers[n], _EER) for n in lengths),
                  *(used.cell((calls[at[0]], used.split), made) for made in columns)]
             )  # fmt: skip
