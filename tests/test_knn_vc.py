@@ -1,7 +1,6 @@
 """kNN-VC: matching, targets by key, profiles, odd signals."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -225,7 +224,7 @@ class TestSound:
     def test_pitch_goes_to_the_target(self, load, tmp_path):
         voices = {"a": ("f", analyse(say(0, 220.0))), "b": ("f", analyse(say(0, 220.0)))}
         folder, wave = write_voices(tmp_path / "high", voices), say(1, 110.0)
-        who = replace(source(), f0=compute_f0_stats([analyse(wave).f0]))
+        who = source()._replace(f0=compute_f0_stats([analyse(wave).f0]))
         for settings, expected in (("", 220), ("f0: percentile\n", 220), ("f0: none\n", 110)):
             out, _ = load(settings, folder).transform(wave, key("spk"), who)
             f0 = analyse(out).f0

@@ -539,12 +539,12 @@ def foreign(utt: str, samples: Float64) -> str:
     """Code of the language of a recording (n,) at 16 kHz that is surely not English; nothing for
     any other, and where Whisper is not installed.
 
-    It hears all of 30 s where a second of silence makes another language likely: that takes a tenth
-    of the time, and some accents for languages.
+    It hears all of 30 s where a second of silence makes another language the likeliest: that takes
+    a tenth of the time, and some accents for languages.
     """
     language = ""
     with suppress(UserError):
-        for silence, least in ((1.0, 0.5), (WHISPER_SECONDS, SURE)):
+        for silence, least in ((1.0, 0.0), (WHISPER_SECONDS, SURE)):
             language, probability = _listener().language_of(utt, samples, silence)
             if language == "en" or probability < least:
                 return ""
