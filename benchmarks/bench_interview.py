@@ -242,7 +242,7 @@ def kept(folder: Path, asked: Any) -> list[Judged]:
 
 
 def removed(folder: Path, asked: Any) -> list[Judged]:
-    """What stays of a name that is removed, and whether subtitles are in step."""
+    """Judge how like a tone a removed name is, and whether subtitles are in step."""
     known, tones, fit = make(folder / "in", drawn(asked.n), 60.0), [], []
     for path, said in known.items():
         begin, cues = said[1].begin + 0.5, [t._replace(words=f"it is {t.person}") for t in said]
