@@ -539,8 +539,8 @@ def foreign(utt: str, samples: Float64) -> str:
     """Code of the language of a recording (n,) at 16 kHz that is surely not English; nothing for
     any other, and where Whisper is not installed.
 
-    It hears all of 30 s where a second of silence makes another language the likeliest: that takes
-    a tenth of the time, and some accents for languages.
+    It first hears the recording and a second of silence, in a tenth of the time. That takes some
+    accents for languages, so where English is not the likeliest it hears all of 30 s.
     """
     language = ""
     with suppress(UserError):
