@@ -64,6 +64,10 @@ class Voices:
         """The same for both."""
         return self.stats
 
+    def gender(self, speaker: str) -> str:
+        """The same for both."""
+        return "f"
+
 
 def plain_loop(queries: Float64, voice: PoolFrames) -> Float64:
     """One frame after the other: all distances, the k smallest, the mean of their codes."""
@@ -85,7 +89,7 @@ def main() -> int:
     judged: list[Judged] = []
     for speaker in pool.speakers:
         voice = pool.frames(speaker)
-        converter = WorldConverter(pool, K, "linear", LARGE)  # type: ignore[arg-type]
+        converter = WorldConverter(pool, K, "linear")  # type: ignore[arg-type]
 
         def convert(converter: WorldConverter = converter, speaker: str = speaker) -> None:
             for wave in sources:
