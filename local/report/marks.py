@@ -14,6 +14,7 @@ from pandas import DataFrame, concat
 
 from local.metrics.recordings import LENGTHS
 from local.plan.labels import Family
+from local.protocols.attackers import CONTROLS
 from local.report import frame, measures, tables, wording
 from local.report.frame import each, value_of, where
 from local.report.measures import COLUMNS, TABLES, Measure, show
@@ -184,7 +185,7 @@ def leaders_table(words: Sequence[str], page: Path) -> Table:
         if said := found.get(at):
             eers |= {n: one.eer for n, one in said.eers.items()}
         if any(eers.values()):
-            bare = "unprotected" if at[0] == "original" else "control"
+            bare = "control" if at[0] in CONTROLS else "unprotected"
             lines.append(
                 [*names, WORDS[said.level] if said else bare,
                  *(show(eers[n], _EER) for n in lengths),
