@@ -84,3 +84,23 @@ def test_a_language_that_it_does_not_know(recogniser, tmp_path, make_data_dir):
     data = make_data_dir(tmp_path / "data")
     words = ["--language", "xx", "whisper", str(data), str(tmp_path / "out")]
     refuses_words("whisper: --language xx: it knows no such language", decode, *words)
+
+
+@pytest.mark.parametrize(
+    ("short", "whole", "told"),
+    [
+        (("en", 0.3), ("de", 0.99), ""),  # English is the likeliest: nothing more is heard
+        (("ka", 0.19), ("de", 0.92), "de"),
+        (("zh", 0.8), ("en", 0.5), ""),
+        (("de", 0.9), ("de", 0.6), ""),
+    ],
+)
+def test_a_short_recording_that_sounded_like_no_language_was_english(
+    monkeypatch, short, whole, told
+):
+    class Listener:
+        def language_of(self, utt, samples, silence):
+            return short if silence == 1 else whole
+
+    monkeypatch.setattr(engines, "_listener", Listener)
+    assert engines.foreign("utt", np.zeros(1)) == told
