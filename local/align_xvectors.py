@@ -4,7 +4,8 @@
 A rotation is learnt on pairs, x-vectors of the same utterances before and after protection:
 --pairs ORIGINAL PROTECTED DATA (folders with xvector.scp, and the data directory with their
 speakers). Their utterances must not be among the trials. Each gender has a rotation of its own
-(spk2gender of the data directories). Then it is applied to the protected trials.
+(spk2gender of the data directories), but both have one where a list in TRIAL_DATA compares them.
+Then it is applied to the protected trials.
 
 ENROL is the folder of the original enrolment (spk_xvector.scp, num_utts.ark), TRIAL that of the
 protected trials (xvector.scp), ENROL_DATA and TRIAL_DATA their data directories. OUT/enrol and
@@ -20,16 +21,15 @@ from pathlib import Path
 from typing import Annotated
 
 from local.protocols.studies import SPACES, Pairs, Vectors, align, learn_by_group
-from steps.speaker.vectors import read_xvectors
+from steps.speaker.vectors import check_complete, read_xvectors
 from utils.cli import UserError
 from utils.commands import program
-from utils.datadir import DataDir, load_data_dir
+from utils.datadir import DataDir, describe_difference, load_source
 from utils.options import OutFolder
 
 
 def _speakers(vectors: Vectors, folder: Path, data: DataDir) -> dict[str, str]:
-    if missing := [utt for utt in vectors if utt not in data.utt2spk]:
-        raise UserError(f"{folder}: {missing[0]} is not in {data.path / 'utt2spk'}")
+    check_complete(vectors, data.utt2spk, folder, len(data.utt2spk))
     return {utt: data.utt2spk[utt] for utt in vectors}
 
 
@@ -42,14 +42,10 @@ def _genders(speaker_of: Mapping[str, str], data: DataDir) -> dict[str, str]:
 
 def read_pairs(before: Path, after: Path, path: Path) -> Pairs:
     """The pairs; UserError for an utterance on one side only, or in no table."""
-    data = load_data_dir(path, need=("utt2spk",))
+    data = load_source(path)
     original, protected = read_xvectors(before), read_xvectors(after)
-    for here, there, alone in (
-        (before, after, original.keys() - protected.keys()),
-        (after, before, protected.keys() - original.keys()),
-    ):
-        if alone:
-            raise UserError(f"{there}: {len(alone)} of {here} are missing, such as {min(alone)}")
+    if difference := describe_difference(protected, original, "x-vector"):
+        raise UserError(f"{after}: beside {before}: {difference}")
     speakers = _speakers(original, before, data)
     return Pairs(original, protected, _genders(speakers, data), speakers)
 
@@ -75,11 +71,9 @@ def main(
     from utils.tables import write_map
 
     learnt = read_pairs(*pairs)
-    enrol_data, trial_data = (
-        load_data_dir(path, need=("utt2spk",)) for path in (enrol_data_dir, trial_data_dir)
-    )
+    enrol_data, trial_data = map(load_source, (enrol_data_dir, trial_data_dir))
     enrol, trial = read_xvectors(enrol_dir, "spk_xvector"), read_xvectors(trial_dir)
-    if both := sorted(set(learnt.groups) & set(trial)):
+    if both := sorted(learnt.groups.keys() & trial):
         raise UserError(
             f"{both[0]}: in the pairs and in the trials ({len(both)} utterances); the attacker "
             "would know the answer"
@@ -94,6 +88,9 @@ def main(
             )
     groups = _genders({speaker: speaker for speaker in enrol}, enrol_data)
     groups |= _genders(_speakers(trial, trial_dir, trial_data), trial_data)
+    if any(groups.get(model) != groups.get(utt) for model, utt, _ in trial_data.trials or ()):
+        for table in (groups, learnt.groups):  # the gender of who is tried would be an answer
+            table.update(dict.fromkeys(table, "both"))
     rotations = learn_by_group(learnt)
     sides = align(rotations, enrol, trial, groups, space=space)
     write_map(out / "enrol/num_utts.ark", read_counts(enrol_dir / "num_utts.ark"))
@@ -111,6 +108,5 @@ def main(
     write_figures(str(out / "alignment.json"), described)
     print(
         f"{len(learnt.groups)} pairs of {len(known)} speakers, dimensions kept: "
-        f"{described['dimensions']}; {len(known & tried)} of {len(tried)} trial speakers are among "
-        "the pairs' speakers"
+        f"{described['dimensions']}; {len(known & tried)} of {len(tried)} trial speakers are theirs"
     )

@@ -51,7 +51,7 @@ def main(
             logging.warning("%s: all evaluators weigh the same: %s", out, why)
         of = dict(zip(map(str, scores), weights or [1.0] * len(scores), strict=True))
         write_json(out / "weights.json", {"weights": of, "why_equal": why}, indent=1)
-    fused = {"scores": fuse(trials, found, weights or None)}
+    fused = {"scores": fuse(trials, found, weights)}
     if words:
         fused["words"] = fuse(trials, [lists.read(trial_list, words)[1]])
     for name, score in fused.items():

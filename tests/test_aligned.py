@@ -172,12 +172,20 @@ def test_the_attack_by_its_programs(attacked: Path) -> None:
     assert described["pairs"] == {"f": 24, "m": 24} and described["trial_speakers_in_pairs"] == 8
 
 
+def test_a_list_of_both_genders_told_of_which_one_a_tried_voice_is(attacked: Path) -> None:
+    """And nobody was told apart by it where protection had left it in the voice."""
+    write_map(attacked / "data/trials/trials", {"s0 s1-6": "nontarget"}, blanks=True)
+    assert align_main(words(attacked)) == 0
+    described = json.loads((attacked / "out/alignment.json").read_text())
+    assert described["pairs"] == {"both": 48}
+
+
 def test_bad_input_is_one_line_and_nothing_is_written(attacked: Path) -> None:
     x, data, out = attacked / "xvectors", attacked / "data", attacked / "out"
     tried = ["--pairs", str(x / "trials"), str(x / "trials_p"), str(data / "trials")]
     said = r"s0-6: in the pairs and in the trials \(24 utterances\)"
     refuses(said, align_main, [*tried, *words(attacked)[4:]])
-    said = r"24 of .*trials are missing, such as s0-6"
+    said = r"24 of 24 x-vectors missing \(s0-6 "
     refuses_words(said, align_main, "--pairs", x / "trials", *words(attacked)[2:])
     write_set(attacked, "odd", {f"s{i}-9": RNG.standard_normal(5) for i in range(8)})
     short = words(attacked)
