@@ -510,6 +510,14 @@ def test_attackers_learnt_pseudo_voices_since_each_utterance_had_one(plan, corpu
     refused("--informed-draws: '0'; a whole number", plan, informed_draws="0")
 
 
+def test_a_user_s_program_was_taken_to_move_nothing_in_time(plan: Plan, corpus: Path) -> None:
+    """Who hears timing learnt from one draw of what may have another timing in each."""
+    protected(corpus, "mine")
+    options = {"attackers": "semi_informed_backend", "evaluators": "timing/plda"}
+    mine = {"systems": "", "external_command": "mine=prog {in} {out} {seed}", "voice_encoder": "e"}
+    assert "exp/backends/timing.train_mine_utt_draws4" in commands(plan(**options, **mine))
+
+
 def test_enrolment_was_protected_again_for_attackers_who_do_not_hear_it(plan, corpus) -> None:
     protected(corpus, "b2_lasting")
     few = {"evaluators": "resemblyzer/cosine", "genders": "f", "draws": "3"}

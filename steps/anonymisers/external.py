@@ -58,8 +58,10 @@ def find_speech(folder: Path, suffix: str = "") -> dict[str, str]:
 
     UserError for a missing folder, one without audio, and a duplicate utterance.
     """
-    named = find_names(folder, suffix).items()
-    return _once(folder, ((name.removesuffix(suffix), path) for name, path in named))
+    return _once(
+        folder,
+        ((name.removesuffix(suffix), path) for name, path in find_names(folder, suffix).items())
+    )  # fmt: skip
 
 
 def find_names(folder: Path, suffix: str = "") -> dict[str, str]:
@@ -67,10 +69,9 @@ def find_names(folder: Path, suffix: str = "") -> dict[str, str]:
     suffix (libri_test_enrolls_anon), others are not searched."""
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder; it holds the speech of an external system")
-    found = _once(folder, _named(folder, suffix))
-    if not found:
-        raise UserError(f"{folder}: holds neither audio nor a wav.scp")
-    return found
+    if found := _once(folder, _named(folder, suffix)):
+        return found
+    raise UserError(f"{folder}: holds neither audio nor a wav.scp")
 
 
 def _once(folder: Path, named: Iterable[tuple[str, str]]) -> dict[str, str]:
@@ -159,8 +160,11 @@ class External(Anonymiser):
     @classmethod
     def describe(cls, settings: Any, path: StrPath) -> Description:
         """Needs of the system: its folder, or one that a command fills for each set and draw. It
-        takes the user's word that a training set is protected at level utt."""
-        return Description("utt", (f"external:{getattr(settings, 'folder', '')}",), ("utt",))
+        takes the user's word that a training set is protected at level utt, and its draws may move
+        speech in time."""
+        return Description(
+            "utt", (f"external:{getattr(settings, 'folder', '')}",), ("utt",), moves=True
+        )
 
     def settings(self) -> dict[str, object]:
         """Settings of the file; the rest is unknown."""
