@@ -176,8 +176,7 @@ def test_a_list_of_both_genders_told_of_which_one_a_tried_voice_is(attacked: Pat
     """And nobody was told apart by it where protection had left it in the voice."""
     write_map(attacked / "data/trials/trials", {"s0 s1-6": "nontarget"}, blanks=True)
     assert align_main(words(attacked)) == 0
-    described = json.loads((attacked / "out/alignment.json").read_text())
-    assert described["pairs"] == {"both": 48}
+    assert '"both": 48' in (attacked / "out/alignment.json").read_text()
 
 
 def test_bad_input_is_one_line_and_nothing_is_written(attacked: Path) -> None:

@@ -91,6 +91,16 @@ def test_an_attacker_whom_no_evaluator_can_be_was_left_out_in_silence(plan: Plan
     assert not plan(attackers="white_box", systems="b2r").lacking  # not of this command
 
 
+def test_attackers_whom_nobody_could_be_fused_with_were_left_out_in_silence(plan: Plan) -> None:
+    few = {"systems": "b2r", "evaluators": "e/plda e/cosine level/gaussian fused_learnt"}
+    for attackers, said in (
+        ("semi_informed semi_informed_backend", "attack skipped: semi_informed on b2r with "
+         "fused_learnt: e/plda alone makes it"),
+        ("ignorant", "nothing is fused learnt: no attack is by two evaluators that it takes"),
+    ):  # fmt: skip
+        assert [one for one in plan(**few, attackers=attackers).notes if "fused" in one] == [said]
+
+
 def test_a_dry_run_before_stage_5_counted_one_draw_of_all(plan: Plan) -> None:
     """It foresaw 13 min for a run of 37, in its own measure."""
     options = {"systems": "b2 b2r", "draws": "3", "evaluators": "e/plda"}

@@ -156,13 +156,10 @@ class Listed:
 
 def list_attack(recipe: Recipe, attack: Attempt, evaluator: Evaluator, gender: str) -> Listed:
     """Attack of the plan on the trials of a gender."""
-    enrol, trial = attack.protection
     training = recipe.training_set(attack.system, attack.level, evaluator.encoder)
     hears = as_trained(evaluator, attack, attack.parts.evaluator, training)
-    enrol, trial = (
-        as_protected(recipe.sets[0], enrol),
-        as_protected(recipe.trial_set(gender), trial),
-    )
+    sets = recipe.sets[0], recipe.trial_set(gender)
+    enrol, trial = map(as_protected, sets, attack.protection)
     return Listed(recipe, attack, evaluator, hears, gender, enrol, trial)
 
 
@@ -218,6 +215,12 @@ class Attacks:
         ]
         lists = product(recipe.fused, recipe.genders)
         self.fused = [one for name, gender in lists for one in self._fuse(name, gender)]
+        made = {one.tells.word for one in self.fused if one.attack.system != ORIGINAL}
+        recipe.notes += [
+            f"nothing is {name.replace('_', ' ')}: no attack is by two evaluators that it takes"
+            for name in recipe.fused
+            if name not in made
+        ]
 
     @property
     def every(self) -> list[Listed]:
@@ -241,6 +244,11 @@ class Attacks:
                 heard = one.tells.kind != "cosine" and (bare or one.hears.learns)
             if one.gender == gender and heard:
                 found.setdefault((one.attack.system, one.attack.attacker), []).append(one)
+        self.recipe.notes += [
+            f"attack skipped: {who} on {system} with {name}: {parts[0].tells.word} alone makes it"
+            for (system, who), parts in found.items()
+            if len(parts) == 1
+        ]
         tells = Evaluator(name, NamedEncoder(name, name, name), name, name, "", "0")
         return [
             replace(parts[0], tells=tells, hears=tells, fused=tuple(parts))

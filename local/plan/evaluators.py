@@ -95,11 +95,10 @@ def check_trainings(words: Sequence[str], trainings: int) -> None:
 def train_instead(words: Sequence[str]) -> list[str]:
     """Evaluators of --evaluators with ecapa_mini, which the recipe trains, in place of each of
     models/ (--trainings)."""
-    found = []
-    for word in words:
-        encoder, _, backend = word.rpartition("/")
-        found.append(f"ecapa_mini/{backend}" if shipped(encoder) else word)
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(
+        f"ecapa_mini/{word.rpartition('/')[2]}" if shipped(word.rpartition("/")[0]) else word
+        for word in words
+    ))  # fmt: skip
 
 
 def find_encoder(word: str, training: int = 0) -> NamedEncoder:

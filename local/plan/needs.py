@@ -189,15 +189,9 @@ class Recipe:
         learnt = find_learnt(asked)
         if asked.get("attacker_train"):
             check_learnt(learnt, made, sets)
-        fused = tuple(word for word in asked_for if word in FUSED)
-        notes += [
-            f"nothing is {name.replace('_', ' ')}: it takes two evaluators or more"
-            for name in fused
-            if len([one for one in evaluators if one.encoder.word not in FUSED[name]]) < 2
-        ]
         return cls(
-            asked, evaluators, voice, genders, sets, sets, train, pool, learnt, fused=fused,
-            notes=notes,
+            asked, evaluators, voice, genders, sets, sets, train, pool, learnt, notes=notes,
+            fused=tuple(word for word in asked_for if word in FUSED),
         )  # fmt: skip
 
     def step(self, table: str, out: str, name: str = "", **values: Any) -> str:
@@ -337,8 +331,10 @@ class Recipe:
     def encoder(self, encoder: NamedEncoder) -> str:
         """Plan a speaker encoder, where the recipe trains it."""
         if encoder.conf:
-            seed, conf = self._seed(encoder.training), encoder.conf
-            self.step("encoders", encoder.model, self.train, seed=seed, start=(), conf=conf)
+            self.step(
+                "encoders", encoder.model, self.train, seed=self._seed(encoder.training), start=(),
+                conf=encoder.conf,
+            )  # fmt: skip
         return encoder.model
 
     def xvectors(self, encoder: NamedEncoder, name: str, *, sessions: bool = False) -> str:
@@ -559,10 +555,11 @@ class Recipe:
             xvectors = self.session_xvectors(base, training)
             self.step("heads", encoder.model, training, seed=self._seed(0), xvectors=xvectors)
             return
-        conf = base.conf or f"{base.word}/encoder.yaml"  # one that was trained elsewhere
         start = ("--init-from", base.model) if encoder.name.endswith(f".{FINETUNED}") else ()
-        seed = self._seed(base.training)
-        self.step("encoders", encoder.model, training, seed=seed, start=start, conf=conf)
+        self.step(
+            "encoders", encoder.model, training, seed=self._seed(base.training), start=start,
+            conf=base.conf or f"{base.word}/encoder.yaml",  # of one that was trained elsewhere
+        )  # fmt: skip
 
     def held_out(self, evaluator: Evaluator) -> None:
         """Plan the scores of training people whom an attacker held out, where it learnt people."""
