@@ -1,6 +1,5 @@
 """The aligned attacker and re-identification: by hand, invariances, few pairs, real x-vectors."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from steps.score_trials import main as score_main
 from tests.refusals import accepts, refuses, refuses_words
 from tests.scored import trials_of
 from utils.archives import read_vectors, write_archive
-from utils.tables import invert, read_map, write_id_lists, write_map
+from utils.tables import invert, read_json_object, read_map, write_id_lists, write_map
 
 
 def compute(words: list[str]) -> int:
@@ -157,7 +156,7 @@ def reidentify(folder: Path, enrol: Path, trial: Path) -> dict[str, float]:
     spk = folder / "data/trials/utt2spk"
     given = ["--utt2spk", spk, "--bootstrap", 20, folder / "trials", scores, out]
     accepts(compute, *given)
-    return json.loads(out.read_text())
+    return read_json_object(out, "")
 
 
 def test_the_attack_by_its_programs(attacked: Path) -> None:
@@ -168,7 +167,7 @@ def test_the_attack_by_its_programs(attacked: Path) -> None:
     assert after["named_by_recording"] == after["named_all_recordings"] == 1.0
     assert before["named_by_recording"] < 0.8
     assert after["chance_named_by_recording"] == 0.25
-    described = json.loads((out / "alignment.json").read_text())
+    described = read_json_object(out / "alignment.json", "")
     assert described["pairs"] == {"f": 24, "m": 24} and described["trial_speakers_in_pairs"] == 8
 
 

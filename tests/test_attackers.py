@@ -1,6 +1,5 @@
 """Attackers: the plan, training sets at a level, who may be trained on, and records."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ from tests.refusals import accepts, refuses, refuses_words
 from tests.test_encoders import change
 from utils.archives import write_archive
 from utils.datadir import load_data_dir, read_training_speakers
-from utils.tables import read_map
+from utils.tables import read_json_object, read_map, write_json
 
 SYSTEMS = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/systems"
 DRAWN = AttackedSystem("b2r", "spk", ("utt", "spk", "perm", "const"))
@@ -91,7 +90,7 @@ class TestDraws:
         assert sorted(joined.utt2spk) == sorted(utts) and set(joined.spk2utt) == {"s1", "s2"}
         assert {joined.tables["utt2uniq"][utt] for utt in joined.spk2utt["s2"]} == {"s2-000"}
         assert len({Path(joined.wav[utt]).read_bytes() for utt in utts}) == len(utts)
-        conf = json.loads((out / "conf.json").read_text())
+        conf = read_json_object(out / "conf.json", "")
         assert (conf["draw"], conf["key_level"]) == ([0, 1, 2], "utt")
 
     def test_what_is_no_other_draw_is_refused(self, tmp_path, make_data_dir):
@@ -158,7 +157,7 @@ class TestWhoIsTestedIsNotInTraining:
             train(*fine, tmp_path / "x2")
         finally:
             (model / "kept").rename(model / "spklist")
-        record = json.loads((tmp_path / "a.json").read_text())
+        record = read_json_object(tmp_path / "a.json", "")
         assert record["encoder"]["training_speakers"] == "not known"
         assert read_training_speakers(tmp_path / "x2") is None
 
@@ -192,7 +191,7 @@ def record(tmp_path):
         words = ["--attacker", attacker, "--enrol", enrol, "--trial", trial, *more]
         words += ["--encoder", "resemblyzer", "--backend", "cosine", tmp_path / "a.json"]
         accepts(record_program.main, *words)
-        return json.loads((tmp_path / "a.json").read_text())
+        return read_json_object(tmp_path / "a.json", "")
 
     return make
 
@@ -211,10 +210,9 @@ class TestRecord:
     def test_held_out_people_of_the_training_set(self, tmp_path, record, protect):
         sides = protect("e", "spk", "e"), protect("t", "spk", "t")
         train, folder = protect("train", "utt", "train", ("x", "y")), tmp_path / "held_out"
-        folder.mkdir()
         told = {"held_out_people": 0, "pseudo_voice_accuracy": None, "pseudo_voice_chance": None,
                 "held_out_why_undefined": "2 training people"}  # fmt: skip
-        (folder / "held_out.json").write_text(json.dumps(told))
+        write_json(folder / "held_out.json", told)
         words = ("semi_informed", *sides, "--training", train, "--held-out", folder)
         told |= {"held_out_eer": None, "held_out_eer_ci": None}
         assert told.items() <= record(*words).items()

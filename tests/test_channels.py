@@ -1,7 +1,6 @@
 """Attackers who hear something else than the voice: counts, weights, and their steps of a plan."""
 
 import csv
-import json
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
@@ -33,10 +32,10 @@ from steps.channels.recognised import extract_channel as extract
 from steps.emotion.functionals import ENERGY, MELODY, functionals
 from steps.speaker.backends import CentredCosine, TfidfBackend, learn_idf
 from tests.recipes import copy_world, run_recipe
-from tests.refusals import accepts, refuses
+from tests.refusals import accepts, refuses, refuses_words
 from tests.scored import trials_of
 from utils.archives import read_vectors
-from utils.tables import write_map
+from utils.tables import read_json_object, write_map
 
 
 def test_counts_by_hand() -> None:
@@ -81,21 +80,21 @@ def folder(tmp_path: Path) -> Path:
 
 def test_words_from_text_to_scores(folder: Path) -> None:
     """Who says the same has 1; an utterance without words has nothing in common with anybody."""
-    data, out = str(folder / "d"), folder / "x"
+    data, out = folder / "d", folder / "x"
     accepts(extract_channel.main, "words", folder, data, out)
     accepts(train_backend.main, "--idf", out, data, folder / "idf")
-    scp, scores = str(out / "xvector.scp"), str(folder / "scores")
+    scp, scores = out / "xvector.scp", folder / "scores"
     accepts(score_trials.main, "--backend", folder / "idf", scp, scp, folder / "trials", scores)
-    found = [line.split() for line in Path(scores).read_text().splitlines()]
+    found = [line.split() for line in scores.read_text().splitlines()]
     assert [float(score) for *_, score in found] == pytest.approx([1, 0])
     assert not read_vectors(scp)["b-2"].any()
 
 
 def test_what_words_refuse(folder: Path) -> None:
     """Each in one line: an utterance that was not recognised, an evaluated person in training."""
-    data, out = str(folder / "d"), str(folder / "x")
     write_map(folder / "text", {"a-1": "x"})
-    refuses("3 of 4 utterances missing", extract_channel.main, ["words", str(folder), data, out])
+    words = ("words", folder, folder / "d", folder / "x")
+    refuses_words("3 of 4 utterances missing", extract_channel.main, *words)
 
 
 def test_fusion_by_hand() -> None:
@@ -119,18 +118,15 @@ def test_what_the_voice_adds_to_the_words(tmp_path: Path) -> None:
     for name, table in (("trials", trials), ("voice", voice), ("said", words)):
         write_map(tmp_path / name, table, blanks=True)
     write_map(tmp_path / "utt2spk", {"u": "a", "v": "b"})
-    paths = {name: str(tmp_path / name) for name in ("trials", "voice", "said", "utt2spk", "out")}
 
     def difference(*scores: str) -> dict[str, object]:
-        given = [paths["trials"], paths["out"], *(paths[name] for name in scores)]
-        accepts(fuse_scores.main, "--words", paths["said"], *given)
-        made = str(tmp_path / "figures.json")
-        alone, fused = f"{paths['out']}/words", f"{paths['out']}/scores"
-        of = ["--utt2spk", paths["utt2spk"], "--bootstrap", "20", "--words", alone]
-        words = ["verification", *of, paths["trials"], fused, made]
-        accepts(compute_metrics.main, *words)
-        found: dict[str, object] = json.loads(Path(made).read_text())
-        return found
+        given = [tmp_path / "trials", tmp_path / "out", *(tmp_path / name for name in scores)]
+        accepts(fuse_scores.main, "--words", tmp_path / "said", *given)
+        made = tmp_path / "figures.json"
+        alone, fused = tmp_path / "out/words", tmp_path / "out/scores"
+        of = ["--utt2spk", tmp_path / "utt2spk", "--bootstrap", "20", "--words", alone]
+        accepts(compute_metrics.main, "verification", *of, tmp_path / "trials", fused, made)
+        return read_json_object(made, "")
 
     assert difference("voice", "voice", "said")["eer_beside_words"] == -0.5
     same = difference("said")
@@ -267,6 +263,6 @@ def test_every_channel_attacks(world: Path, tmp_path: Path) -> None:
     voices = {row["evaluator"] for row in rows if row["family"] in ("legal", "similarity")}
     assert voices == {"tiny/plda", "timing/plda", "melody/plda"}
     (told,) = (folder / "exp/scores").glob("b2/semi*.fused_learnt/*/*/weights.json")
-    weights = json.loads(told.read_text())["weights"]
+    weights = read_json_object(told, "")["weights"]
     assert len(weights) > 4 and len(set(weights.values())) == len(weights)
     assert "making" not in run_recipe(folder, *options, "--report-audio=false").stdout

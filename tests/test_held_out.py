@@ -181,7 +181,6 @@ class TestWhoIsHeldOut:
     def test_too_few_is_undefined_and_says_so(self, people, utterances, unheard, why, tmp_path):
         data = made_up(people, utterances, of_person=1, of_voice=1)
         model = tmp_path / "model"
-        model.mkdir()
         write_validation_speakers(model, unheard or [], None)
         found = run(tmp_path, data, *(["--own-encoder", str(model)] if unheard else []))
         assert found["held_out_eer"] is None and found["held_out_people"] == 0
@@ -199,8 +198,6 @@ class TestWhoIsHeldOut:
 
 def test_people_of_validation_count_unless_the_encoder_before_learnt_from_them(tmp_path):
     before, after = tmp_path / "before", tmp_path / "after"
-    before.mkdir()
-    after.mkdir()
     write_training_speakers(before, ["a", "b", "c"])
     write_validation_speakers(before, ["b"], None)
     write_validation_speakers(after, ["a", "b", "z"], before)

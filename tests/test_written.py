@@ -18,7 +18,7 @@ from tests.refusals import accepts, refuses, refuses_words
 from tests.world import say
 from utils.archives import read_vectors, write_archive
 from utils.arrays import Float32, Float64
-from utils.tables import read_json_object, write_json, write_map
+from utils.tables import invert, read_json_object, write_id_lists, write_json, write_map
 from utils.trials import Trials, read_scores
 
 
@@ -244,19 +244,16 @@ def test_what_tells_nothing_has_no_weight() -> None:
 
 def write_held_out(folder: Path, trials: Trials, score: Float64, suffix: str = "") -> list[str]:
     """Scores of held-out people, whose recordings have a suffix by their draw; the option."""
-    ids = sorted({*trials.enrol, *trials.trial})
-    write_map(folder / "data/utt2spk", {f"{utt}{suffix}": utt[:3] for utt in ids})
-    own: dict[str, list[str]] = {}
-    for utt in ids:
-        own.setdefault(utt[:3], []).append(f"{utt}{suffix}")
-    write_map(folder / "data/spk2utt", {spk: " ".join(utts) for spk, utts in own.items()})
-    write_map(folder / "data/utt2uniq", {f"{utt}{suffix}": utt for utt in ids})
+    before = {f"{utt}{suffix}": utt for utt in {*trials.enrol, *trials.trial}}
+    utt2spk = {utt: name[:3] for utt, name in before.items()}
+    write_map(folder / "data/utt2spk", utt2spk)
+    write_id_lists(folder / "data/spk2utt", invert(utt2spk))
+    write_map(folder / "data/utt2uniq", before)
     kinds = ["target" if target else "nontarget" for target in trials.target]
     for name, values in (("trials", kinds), ("scores", score)):
         lines = zip(trials.enrol, trials.trial, values, strict=True)
-        (folder / "held").mkdir(exist_ok=True)
-        text = "".join(f"{a}{suffix} {b}{suffix} {value}\n" for a, b, value in lines)
-        (folder / "held" / name).write_text(text)
+        table = {f"{a}{suffix} {b}{suffix}": value for a, b, value in lines}
+        write_map(folder / "held" / name, table, blanks=True)
     write_json(folder / "held/held_out.json", {"held_out_why_undefined": ""})
     return ["--learn-from", str(folder / "held"), str(folder / "data")]
 
