@@ -28,6 +28,7 @@ class TestPlan:
         [
             ("white_box", DRAWN, "e/plda", "only systems of level const"),
             ("semi_informed_backend", DRAWN, "e/cosine", "cosine has nothing to train"),
+            ("semi_informed_backend", DRAWN, "level/distance", "--evaluators level/gaussian has"),
             ("semi_informed_backend", DRAWN, "e/cosine_raw", "cosine_raw has nothing to train"),
             ("semi_informed", DRAWN, "hub:a/b/plda", "comes trained"),
             ("semi_informed", DRAWN, "resemblyzer/plda", r"a head on it (_finetuned), and its"),

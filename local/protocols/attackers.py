@@ -148,8 +148,7 @@ def plan_attacks(
         plan.attacks.append(Attempt(evaluator, "original", "unprotected", "-"))
         for system in systems:
             for name in dict.fromkeys(attackers):
-                why = _why_not(ATTACKERS[name], system, evaluator, level)
-                if why:
+                if why := _why_not(ATTACKERS[name], system, evaluator, level):
                     plan.skipped.append(Skipped(name, system.name, evaluator, why))
                 else:
                     trained = _training_level(ATTACKERS[name], system, level)
@@ -161,28 +160,26 @@ def _why_not(attacker: Attacker, system: AttackedSystem, evaluator: str, level: 
     """Reason why an attack does not exist; an empty string where it does."""
     encoder, _, backend = evaluator.rpartition("/")
     kind = kind_of(encoder)
+    voice = kind.hears == VOICE
     if "enrolment" in system.lacks and (
         attacker.enrolment != ORIGINAL or attacker.evaluator == ALIGNED
     ):
         return "there is no enrolment speech that it protected; it belongs into --external"
-    if "training" in system.lacks and attacker.evaluator in (SCRATCH, FINETUNED, BACKEND):
+    if "training" in system.lacks and attacker.evaluator not in (ORIGINAL, ALIGNED):
         return "there is no training set that it protected; --external NAME=FOLDER,train=FOLDER"
     if attacker.knows_target and system.level != "const":
         has = "only systems of level const have a target to know (--systems const_01)"
         return f"{has}; this one is {system.level}"
-    if attacker.evaluator == ALIGNED and kind.hears != VOICE:
+    if attacker.evaluator == ALIGNED and not voice:
         return f"{encoder} is not a space of voices that protection could have rotated"
     if attacker.evaluator == BACKEND and not BACKENDS[backend].learns:
-        has = f"--evaluators {encoder}/plda or {encoder}/cosine_asnorm"
-        return f"the back end {backend} has nothing to train; {has} has"
-    if attacker.evaluator in (SCRATCH, FINETUNED) and not kind.trainable:
-        tuned = attacker.evaluator == FINETUNED and kind.hears == VOICE
-        if not tuned:
-            head = "" if kind.hears != VOICE else "a head on it (_finetuned), and "
-            why = "this encoder comes trained and cannot be trained here"
-            return f"{why}; {head}its back end can (_backend)"
+        has = " or ".join(f"{encoder}/{one}" for one in kind.backends if BACKENDS[one].learns)
+        return f"the back end {backend} has nothing to train; --evaluators {has} has"
+    if not kind.trainable and attacker.evaluator in (SCRATCH, *([] if voice else [FINETUNED])):
+        head = "a head on it (_finetuned), and " if voice else ""
+        return f"it comes trained and cannot be trained here; {head}its back end can (_backend)"
     wanted = _training_level(attacker, system, level)
-    if wanted not in ("-", system.level) and wanted not in system.levels:
+    if wanted not in ("-", system.level, *system.levels):
         return (
             f"the system is not available at level {wanted}; --informed-level {system.level} may do"
         )
@@ -325,7 +322,7 @@ def compare_draws(enrol: AttackSet, trial: AttackSet) -> Json:
     if not (enrol.conf.get("is_random") or trial.conf.get("is_random")):
         return {"draws": "nothing is drawn: equal"}
     mine, his = enrol.draws(), trial.draws()
-    both = sorted(set(mine) & set(his))
+    both = sorted(mine.keys() & his)
     sharing = [speaker for speaker in both if mine[speaker] & his[speaker]]
     level = str(trial.conf.get("key_level"))
     if sharing and level not in SHARED_LEVELS:
@@ -434,7 +431,7 @@ def _pairs(pairs: AttackSet, trial: AttackSet) -> Json:
         raise UserError(
             f"{pairs.data.path}: is original speech; the pairs are named by their protected set"
         )
-    if common := sorted(set(pairs.data.utt2spk) & set(trial.data.utt2spk)):
+    if common := sorted(pairs.data.utt2spk.keys() & trial.data.utt2spk):
         raise UserError(
             f"{pairs.data.path}: utterance {common[0]} is also in {trial.data.path}; the attacker "
             "would know the answer"
