@@ -239,7 +239,10 @@ def verification(
     ))  # fmt: skip
     if "eer_rise" in figures:
         low, high = sure["intervals"].get("eer_rise") or (math.nan, math.nan)
-        report["eer_least_difference"] = FOUND * (high - low) / 2.0 if high > low else math.nan
+        least = FOUND * (high - low) / 2.0 if high > low else math.nan
+        report |= intervals.warn_undefined(
+            {"eer_least_difference": least}, "eer_rise has no interval, or one without width"
+        )
     return report
 
 
@@ -416,7 +419,7 @@ def _why_undefined(name: str, counts: Mapping[str, int]) -> str:
         return "an utterance has one candidate, who cannot be compared with others"
     if n_target < fewest:
         return f"{n_target} mated scores where at least {fewest} are needed"
-    return "all scores are equal, and a bin of no width has no density"
+    return "scores are equal or all but, and a bin of no width has no density"
 
 
 # ---- Calibration by the attacker: a mapping learnt on one run of a safeguard, used on another.
@@ -515,6 +518,8 @@ def calibration(target: Bool, score_f0: Float64, score_f1: Float64) -> dict[str,
 
     target, score_f0, score_f1: (n_trials,), with targets and nontargets.
     """
+    order = np.lexsort((score_f1, score_f0, target))  # no last digit depends on that of the file
+    target, score_f0, score_f1 = target[order], score_f0[order], score_f1[order]
     y = target.astype(np.float64)
     report: dict[str, float | None] = {**intervals.count_labels(target)}
     for run, score in (("f0", score_f0), ("f1", score_f1)):
@@ -531,8 +536,8 @@ def calibration(target: Bool, score_f0: Float64, score_f1: Float64) -> dict[str,
     report["linear_slope"], report["linear_offset"] = linear.slope, linear.offset
     if same:
         logger.warning(
-            "f0 and f1 have the same scores: C_ECE is not defined for a deterministic safeguard, "
-            "whose calibration would be tested on what it was learnt from"
+            "f0 and f1 have the same scores: c_ece_* and cllr_* are not defined for a "
+            "deterministic safeguard, whose calibration would be tested on what it was learnt from"
         )
     return report
 
