@@ -558,7 +558,7 @@ def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> Report:
         return {}
     found = intervals.sampled(apart, first["n_speakers"])
     counts = ("n_speakers", "n_segments", "n_target", "n_nontarget")
-    return {name: first[name] for name in counts} | found
+    return {name: first.get(name) for name in counts} | found
 
 
 def over_runs(
