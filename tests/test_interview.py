@@ -502,6 +502,14 @@ def test_texts_hold_no_label_however_it_is_written(tmp_path):
     ]  # fmt: skip
 
 
+def test_a_name_with_a_turkish_i_ended_the_run(tmp_path):
+    """Which is the same letter in any case, and becomes another when its case is folded."""
+    words = "\u0130brahim und \u0131brahim, Ibrahims Hut"
+    cue = f"1\n00:00:01,000 --> 00:00:02,000\nIbrahim: {words}\n"
+    (tmp_path / "talk.srt").write_text(cue, "utf-8")
+    assert "P1: P1 und P1, P1s Hut\n" in copied(tmp_path)[0]
+
+
 HOSTILE = {
     "talk.vtt": "WEBVTT Anna\n\nNOTE Anna\n\nSTYLE\n::cue(.Anna){}\n\nAnna-1\n"
     "00:01.000 --> 00:02.000\n<v INT><c.Anna>Ja</c> <lang Anna>so</lang>\n",

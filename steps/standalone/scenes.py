@@ -352,10 +352,10 @@ def _changed(
     known = sorted((name for name in names if len(name) > 1), key=len, reverse=True)
     form = [(re.escape(name).replace(r"\ ", r"[\s_]+"), len(name) > 2) for name in known]
     any_of = "|".join(
-        f"{name}(?=s?(?!\\w))" if long else f"(?-i:{name})(?!\\w)" for name, long in form
+        f"({name})(?=s?(?!\\w))" if long else f"((?-i:{name}))(?!\\w)" for name, long in form
     )
     whole = re.compile(rf"(?<!\w)(?:{any_of})" if any_of else r"(?!)", re.I)
-    by, made = {name.casefold(): new for name, new in names.items()}, list[Turn]()
+    made = list[Turn]()
     for turn in said:
         words, marked = normalize("NFC", turns.unnamed(turn.words)), turns.NAMED.search(turn.words)
         for span in spans:
@@ -364,7 +364,8 @@ def _changed(
             if not own and (near or turn.end == turns.NEVER) and words:
                 words = f"[{span.words}]"
                 break
-        words = whole.sub(lambda found: by[turns.label(found[0]).casefold()], words)
+        # By the name that matched: folded to one case, some letters become others (Turkish i).
+        words = whole.sub(lambda found: names[known[(found.lastindex or 1) - 1]], words)
         who = names.get(turn.person, "")
         if turn.person == REDACT:
             who, words = REDACT, turns.kind_of(turn.words)
