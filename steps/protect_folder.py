@@ -297,8 +297,9 @@ class _Run(SimpleNamespace):
         # Else nobody knows when what is said.
         self.timed = self.keeps or anonymiser.tells_words
         self.copies = scenes.Texts.read(
-            self.base, self.every, self.said, shared=self.same, wanted=self.texts and self.timed
-        )
+            self.base, self.every, self.said, shared=self.same, wanted=self.texts and self.timed,
+            alone=bool(self.one),
+        )  # fmt: skip
         for path in (
             () if self.launcher else progress("protect, what is done", unit="files")(self.audio)
         ):
@@ -436,7 +437,7 @@ class _Run(SimpleNamespace):
         for old in (not_made, *parts_of(not_made)):
             old.unlink(missing_ok=True)
         for path in failed:
-            self.copies.remove(path, self.work.target(path))
+            self.copies.remove(self.work.target(path))
             told[path] = {"status": "failed", "reason": job.plain(failed[path])}
         n_made = len({*self.files} - {*failed})
         page = self.tell(protected=n_made, failed=len(failed))

@@ -315,6 +315,30 @@ def test_texts_fit_the_audio_beside_them_or_are_gone(interview, tmp_path, capsys
     refuses("rename OUT", run, "--texts", interview / "talk.wav", interview / "talk.WAV")
 
 
+def test_a_copy_stayed_whose_text_was_taken_away(interview, tmp_path):
+    """From a folder that is handed on."""
+    cue = "1\n00:00:04,000 --> 00:00:05,000\nA: Otto\n"
+    (interview / "talk.srt").write_text(cue)
+    (interview / "talk.rttm").unlink()
+    out = tmp_path / "out"
+    run("--texts", interview, out)
+    assert "Otto" in (out / "talk.srt").read_text()
+    (interview / "talk.srt").unlink()
+    run("--texts", interview, out)
+    assert {path.name for path in out.iterdir()} == {job.JOURNAL, "talk.wav"}
+
+
+def test_a_subtitle_beside_the_recording_was_removed(tmp_path):
+    """Where OUT was named as it, in another format, as what was copied before it was made anew."""
+    write(tmp_path / "talk.wav", speechlike(1.0))
+    source = (tmp_path / "talk.wav").rename(tmp_path / "talk.wave")
+    for name in ("talk.srt", "talk.rttm", "two.vtt"):
+        (tmp_path / name).write_text("")
+    run("", source, tmp_path / "talk.wav")
+    run("--texts", source, tmp_path / "two.wav")
+    assert {path.name for path in tmp_path.iterdir()} >= {"talk.srt", "talk.rttm", "two.vtt"}
+
+
 def test_channels_that_are_told_in_words_keep_their_time(tmp_path, monkeypatch, capsys):
     """CHANNELS=each failed where a system says words in another time."""
     real, asked = job.load_system, list[object]()
