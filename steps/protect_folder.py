@@ -294,6 +294,9 @@ class _Run(SimpleNamespace):
             self.base, self.folder, anonymiser, self.channels, self.level, self.drawn,
             self.kept_ends, self.times, self.journal.salt, self.loaded.pitch, self.said,
         )  # fmt: skip
+        places = {self.drawn.get(path, path): self.work.target(path) for path in self.audio}
+        if not self.one:
+            self.journal.check(places)
         # Else nobody knows when what is said.
         self.timed = self.keeps or anonymiser.tells_words
         self.copies = scenes.Texts.read(
@@ -318,6 +321,10 @@ class _Run(SimpleNamespace):
               f"{len(self.others)} other files are left out")  # fmt: skip
         _tell(f"{job.plain(made)}: is no longer what was written there; it is made anew"
               for made in self.journal.replaced)  # fmt: skip
+        gone = () if self.shard else sorted({*map(Path, self.journal.done)} - {*places})
+        _tell(f"{job.plain(made)}: {self.source} has no recording of it any more; it stays, unless "
+              "you remove it" for made in (self.out / job.made_name(name) for name in gone)
+              if made.is_file())  # fmt: skip
 
     def mark(self, path: Path) -> str:
         """Mark of what is said of a recording, by which other turns are noticed."""

@@ -293,6 +293,53 @@ def test_a_file_that_was_overwritten_counted_as_done(folder, tmp_path, capsys):
     assert "out/anna-1.wav: is no longer what was written there" in line
 
 
+def test_recordings_that_lay_in_out_were_overwritten(folder, tmp_path):
+    """Others of the same names; and, where a folder of OUT was a link to it, those of IN."""
+    (other := tmp_path / "out/anna-1.wav").parent.mkdir()
+    other.write_bytes(b"the only copy")
+    refuses("out/anna-1.wav: is there, and was not made here", run, folder, tmp_path / "out")
+    assert other.read_bytes() == b"the only copy"
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked/sub dir").symlink_to(folder / "sub dir")
+    before = (folder / "sub dir/bert-1.ogg").read_bytes()
+    refuses("bert-1.ogg: is there, and was not made", run, folder, tmp_path / "linked")
+    assert (folder / "sub dir/bert-1.ogg").read_bytes() == before
+
+
+def test_two_names_were_one_file_where_there_are_no_capitals(folder, tmp_path):
+    """The later one took the place of the other, and both counted as done."""
+    write(folder / "ANNA-1.wav", speechlike(1.1))
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / job.JOURNAL.upper()).touch()  # as if this were that
+    refuses("anna-1.wav: would also be that of ANNA-1.wav", run, folder, tmp_path / "out")
+    assert run(folder, tmp_path / "apart") == 0
+
+
+def test_a_name_that_was_taken_out_of_in_stayed_in_out(folder, tmp_path, capsys):
+    """Unsaid: the recording has another name now, or none, perhaps because it told who speaks."""
+    run("--key", KEY, folder, tmp_path / "out")
+    (folder / "anna-1.wav").rename(folder / "p1.wav")
+    for left in (1, 0):
+        capsys.readouterr()
+        assert run("--key", KEY, folder, tmp_path / "out") == 0
+        assert capsys.readouterr().err.count("has no recording of it any more") == left
+        (tmp_path / "out/anna-1.wav").unlink(missing_ok=True)
+
+
+def test_a_row_was_lost_behind_one_that_was_cut_off(folder, tmp_path, monkeypatch):
+    """As a full disk does, and a speaker kept a file in an old voice."""
+    out = tmp_path / "out"
+    write(folder / "anna-1.wav", speechlike(0.5))  # the shortest, which is made last
+    assert run("--per", "speaker", folder, out) == 0
+    before = (out / "anna-1.wav").read_bytes()
+    with (out / job.JOURNAL).open("a") as stream:
+        stream.write('{"file": "anna-9.wav", "sou')
+    write(folder / "anna-9.wav", speechlike(1.8, 3))
+    run_until(monkeypatch, "anna-1.wav", "--per", "speaker", folder, out)
+    assert run("--per", "speaker", folder, out) == 0
+    assert (out / "anna-1.wav").read_bytes() != before
+
+
 # ---- Tables of speakers.
 
 
