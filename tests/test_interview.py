@@ -328,6 +328,19 @@ def test_a_copy_stayed_whose_text_was_taken_away(interview, tmp_path):
     assert {path.name for path in out.iterdir()} == {job.JOURNAL, "talk.wav"}
 
 
+def test_a_person_was_p1_in_one_text_and_p2_in_another(tmp_path):
+    """Where a recording came later that is before the others."""
+    words = f"--texts --per speaker --turns {tmp_path / 'turns'}"
+    for name, people in (("b", "AB"), ("a", "BA")):
+        write(tmp_path / f"in/{name}.wav", speechlike(4.0))
+        said = [Turn(2 * at, 2 * at + 2, who, f"{at}") for at, who in enumerate(people)]
+        turns.write(tmp_path / f"turns/{name}.rttm", name, said)
+        turns.write(tmp_path / f"in/{name}.srt", name, said)
+        run(words, tmp_path / "in", tmp_path / "out")
+    found = [re.findall("P.*", (tmp_path / f"out/{name}.srt").read_text()) for name in "ab"]
+    assert found == [["P1: 0", "P2: 1"], ["P2: 0", "P1: 1"]]
+
+
 def test_a_subtitle_beside_the_recording_was_removed(tmp_path):
     """Where OUT was named as it, in another format, as what was copied before it was made anew."""
     write(tmp_path / "talk.wav", speechlike(1.0))

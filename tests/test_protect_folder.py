@@ -263,6 +263,18 @@ def test_the_key_is_written_only_where_it_was_asked_for(folder, tmp_path):
         refuses("must not lie beside", run, *beside)
 
 
+def test_a_killed_run_could_not_go_on_with_the_key_that_it_wrote(folder, tmp_path, monkeypatch):
+    """Neither the same command nor the key of that file was taken."""
+    key, out, words = tmp_path / "key", tmp_path / "out", ("--per", "speaker", folder)
+    run_until(monkeypatch, "anna-2.flac", "--write-key", key, *words, out)
+    first = (out / "anna-1.wav").stat().st_mtime_ns
+    assert run("--key-file", key, *words, out) == 0
+    assert (out / "anna-1.wav").stat().st_mtime_ns == first
+    assert run("--key-file", key, *words, tmp_path / "whole") == 0
+    again = (tmp_path / "whole/anna-2.flac").read_bytes()
+    assert (out / "anna-2.flac").read_bytes() == again
+
+
 def test_a_run_that_was_killed_goes_on(folder, tmp_path, monkeypatch):
     out = tmp_path / "out"
     run_until(monkeypatch, "anna-2.flac", "--key", KEY, folder, out)
@@ -376,6 +388,24 @@ def test_people_of_a_table_fell_apart(tmp_path, name):
     found = people(tmp_path / "table", FILES, tmp_path / ("link" if name == "links" else "in"))
     assert found[0] == found[2] != found[1] == "y"
     assert people(tmp_path / "table", ["a.wav", "Jose\u0301.wav"], tmp_path / "link")[1] == found[2]
+
+
+@pytest.mark.parametrize("key", [(), ("--key", KEY)])
+def test_a_corrected_table_counted_for_nothing(folder, tmp_path, key):
+    """In a folder that was done: whom it told apart now kept one voice."""
+    table, out = tmp_path / "speakers", tmp_path / "out"
+    names = ("anna-1.wav", "anna-2.flac", "sub dir/bert-1.ogg", "sub dir/bert-2.wav")
+    words = (*key, "--per", "speaker", "--speakers", table, folder, out)
+    table.write_text("".join(f"{name}\tx\n" for name in names))
+    run(*words)
+    first = [(out / name).stat().st_mtime_ns for name in names]
+    table.write_text("".join(f"{name}\t{who}\n" for name, who in zip(names, "xxyx", strict=True)))
+    run(*words)
+    second = [(out / name).stat().st_mtime_ns for name in names]
+    stays = [old == new for old, new in zip(first, second, strict=True)]
+    assert stays == ([True, True, False, True] if key else [False] * 4)  # with a voice that is lost
+    run(*words)
+    assert second == [(out / name).stat().st_mtime_ns for name in names]
 
 
 def test_a_table_without_tabs(tmp_path):

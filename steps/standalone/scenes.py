@@ -245,14 +245,16 @@ def labels_of(text: str | None) -> set[str]:
     return {*map(turns.label, (text or "").split(","))} - {""}
 
 
-def digest_of(scene: Scene, salt: str, texts: Sequence[Path]) -> str:
+def digest_of(
+    scene: Scene, salt: str, texts: Sequence[Path], people: Mapping[str, str], person: str | None
+) -> str:
     """Mark of what is said of a recording, and of its texts, enough to notice others; empty where
-    nothing is."""
-    read = [digest_and_mark(file)[0] for file in texts]
-    if not (scene.turns or scene.spans or read or scene.fault):
+    nothing is. people: their names in texts; person: tells that of another speaker apart."""
+    read = [(digest_and_mark(file)[0], sorted(people.items())) for file in texts]
+    if not (scene.turns or scene.spans or read or scene.fault or person):
         return ""
     about = (salt, scene.turns, scene.spans, sorted(scene.kept), scene.by, read, scene.fault)
-    return _mark(repr(about))
+    return _mark(repr((*about, person) if person else about))
 
 
 def _mark(said: str) -> str:
