@@ -331,9 +331,9 @@ def test_a_copy_stayed_whose_text_was_taken_away(interview, tmp_path):
 def test_a_person_was_p1_in_one_text_and_p2_in_another(tmp_path):
     """Where a recording came later that is before the others."""
     words = f"--texts --per speaker --turns {tmp_path / 'turns'}"
-    for name, people in (("b", "AB"), ("a", "BA")):
+    for name, who in (("b", "AB"), ("a", "BA")):
         write(tmp_path / f"in/{name}.wav", speechlike(4.0))
-        said = [Turn(2 * at, 2 * at + 2, who, f"{at}") for at, who in enumerate(people)]
+        said = [Turn(2 * at, 2 * at + 2, who[at], f"{at}") for at in (0, 1)]
         turns.write(tmp_path / f"turns/{name}.rttm", name, said)
         turns.write(tmp_path / f"in/{name}.srt", name, said)
         run(words, tmp_path / "in", tmp_path / "out")

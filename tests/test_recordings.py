@@ -529,6 +529,19 @@ def test_formats_that_libsndfile_does_not_read_in_a_folder(tmp_path, capfd):
     assert made(tmp_path).keys() == {"memo.m4a.wav", "memo1.wav"}
 
 
+def test_formats_were_written_that_say_another_rate_or_cannot_be_read(tmp_path):
+    """Sound Designer's, Psion's and FastTracker's: nobody could hear what was in OUT."""
+    for name in soundfile.available_formats().keys() - {"RAW"}:
+        put(tmp_path / f"in/{name}.{name.lower()}")
+    protect(tmp_path)
+    for path in (tmp_path / "out").glob("[!.]*"):
+        found = AudioFile.open(path)
+        assert (path.name, found.rate, found.frames) == (path.name, RATE, len(VOICE))
+    assert {path.name for path in (tmp_path / "out").glob("*.*.wav")} == {
+        "SD2.sd2.wav", "WVE.wve.wav", "XI.xi.wav"
+    }  # fmt: skip
+
+
 @contextmanager
 def room_for(size: int) -> Iterator[None]:
     """No file can be longer, as on a disk that is full."""

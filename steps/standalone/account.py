@@ -130,7 +130,7 @@ def _earlier(path: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _same(settings: Mapping[str, Any]) -> list[object]:
     """Settings that two runs share if their accounts may be merged."""
-    names = ("source", "per", "channels", "level", "ends", "keeps_time")
+    names = ("source", "per", "channels", "level", "ends", "keeps_time", "renamed")
     return [settings["system"]["digest"], *(settings[name] for name in names)]
 
 
