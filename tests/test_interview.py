@@ -1,5 +1,6 @@
 """Interviews: files of turns and texts, a voice for each person, who stays, and what is removed."""
 
+import errno
 import json
 import os
 import re
@@ -167,6 +168,23 @@ def test_who_is_kept_is_heard_as_they_are_and_nobody_else(interview, tmp_path):
             (interview / "talk.rttm").unlink()
         refuses(why, run, f"--turns {words}", interview, tmp_path / "no")
     assert not (tmp_path / "no").exists()
+
+
+@pytest.mark.parametrize("name", ["posix_fallocate", "fsync"])
+def test_a_full_disk_killed_the_run(interview, tmp_path, monkeypatch, name):
+    """By a signal, as memory was mapped to a file that had no place yet."""
+    real = getattr(os, name)
+
+    def full(file: int, *more: int) -> None:
+        if max(os.fstat(file).st_size, *more, 0) > 100_000:  # no account has so much
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(file, *more)
+
+    monkeypatch.setattr(os, name, full)
+    refuses("1 of 1", run, "--turns beside", interview, tmp_path / "out", kind=LossError)
+    said = (tmp_path / "out.failed.txt").read_text()
+    assert "talk.wav: cannot be written: No space left on device" in said
+    assert not (tmp_path / "out/talk.wav").exists()
 
 
 def test_each_channel_has_a_voice_and_its_own_people(tmp_path, capsys):

@@ -368,6 +368,7 @@ class Work:
             levels = [level for _, _, held in made for level in held.levels]
             gains = iter(level_of(levels, self.anonymiser, self.level, is_noise(levels))[1])
             file = stack.enter_context(TemporaryFile(dir=folder))
+            os.posix_fallocate(file.fileno(), 0, 8 * n * columns)  # a full disk would kill us later
             placed = np.memmap(file, np.float64, "w+", shape=(n, columns))
             for part, places, held in made:
                 given = [next(gains) for _ in held.levels]
@@ -410,6 +411,7 @@ class Work:
             sink.check()
             if form == "OGG":
                 renumber_ogg(place, _SERIAL)
+        os.fsync(place)  # before it has its name, so that not even a power cut leaves half of it
         return done.later, lasts, done.noise
 
 
