@@ -304,12 +304,14 @@ class _Run(SimpleNamespace):
             self.base, self.every, self.said, shared=self.same, wanted=self.texts and self.timed,
             alone=bool(self.one),
         )  # fmt: skip
+        known = account.sources(self.out)  # which marks in OUT do not tell for sure
         for path in (
             () if self.launcher else progress("protect, what is done", unit="files")(self.audio)
         ):
             name = self.drawn.get(path, path)
             found = self.journal.has(name, self.base / path, self.work.target(path))
-            if found and self.listed(path) and all(x.is_file() for x in self.work.tables(path)):
+            same = found and known.get(job.plain(path), found[0]) == found[0]
+            if found and same and self.listed(path) and all(x.is_file() for x in self.work.tables(path)):
                 self.note(path, *found, self.journal.told(name))
         ready = (
             [path for path in self.audio if self.listed(path)] if self.launcher else [*self.told]

@@ -291,6 +291,24 @@ def test_a_run_that_was_killed_goes_on(folder, tmp_path, monkeypatch):
     refuses("other settings", run, "--key", KEY, "--per", "folder", folder, out)
 
 
+def test_another_recording_of_the_same_mark_counted_as_done(tmp_path):
+    """Marks have 16 bits, as OUT shall tell little; and the account said that it was made of it."""
+    source, out = tmp_path / "in/a.wav", tmp_path / "out/a.wav"
+    write(source, speechlike(0.1))
+    content, words = source.read_bytes(), ("--key", KEY, source.parent, out.parent)
+    mark, begun = hashlib.sha256(content).hexdigest()[:4], hashlib.sha256(content[:-4])
+    assert run(*words) == 0
+    before = out.read_bytes()
+    for number in range(2**22):
+        (other := begun.copy()).update(end := number.to_bytes(4, "big"))
+        if other.hexdigest()[:4] == mark:
+            break
+    source.write_bytes(content[:-4] + end)
+    assert job.digest_and_mark(source)[1] == mark
+    assert run(*words) == 0
+    assert out.read_bytes() != before
+
+
 def test_a_file_that_was_overwritten_counted_as_done(folder, tmp_path, capsys):
     """By an original, for example, which then lay among the protected ones."""
     out, words = tmp_path / "out", ("--key", KEY, folder, tmp_path / "out")

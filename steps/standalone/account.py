@@ -4,6 +4,7 @@ import re
 import time
 import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,14 @@ def reasons_of_shards(out: Path) -> dict[str, str]:
 def read(out: Path) -> dict[str, Any]:
     """Account of a protected folder; UserError where there is none."""
     return read_json_object(beside(out, "account.json"), "make protect wrote it")
+
+
+def sources(out: Path) -> dict[str, str]:
+    """SHA-256 of the recordings of which an account tells, by name; none without an account."""
+    with suppress(UserError, KeyError, AttributeError):
+        rows = read(out)["files"].items()
+        return {name: file["source_sha256"] for name, file in rows if file["status"] == "done"}
+    return {}
 
 
 def cuts(out: Path) -> dict[str, tuple[float, float]]:
