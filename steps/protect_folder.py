@@ -310,8 +310,13 @@ class _Run(SimpleNamespace):
         ):
             name = self.drawn.get(path, path)
             found = self.journal.has(name, self.base / path, self.work.target(path))
-            same = found and known.get(job.plain(path), found[0]) == found[0]
-            if found and same and self.listed(path) and all(x.is_file() for x in self.work.tables(path)):
+            tables = self.work.tables(path)
+            if (
+                found
+                and known.get(job.plain(path), found[0]) == found[0]
+                and self.listed(path)
+                and all(table.is_file() for table in tables)
+            ):
                 self.note(path, *found, self.journal.told(name))
         ready = (
             [path for path in self.audio if self.listed(path)] if self.launcher else [*self.told]
