@@ -606,6 +606,15 @@ def test_files_say_that_they_are_synthetic_and_lose_other_tags(tmp_path, capsys)
         assert (MARK.encode() in path.read_bytes()) == (path.suffix not in (".au", ".jsonl"))
 
 
+def test_files_of_floats_told_the_second_at_which_they_were_made(tmp_path):
+    """So a key did not give the same file again, and drawn names told an order."""
+    for kind in ("wav", "aiff", "caf", "rf64"):
+        put(tmp_path / f"in/x.{kind}", encoded(VOICE, kind.upper(), "FLOAT"))
+    protect(tmp_path)
+    for path in (tmp_path / "out").glob("x.*"):
+        assert soundfile.info(path).subtype == "FLOAT" and b"PEAK" not in path.read_bytes().upper()
+
+
 def put_in(folder: Path, name: str) -> str:
     (folder / "in").mkdir(exist_ok=True)
     return str(folder / "in" / name)

@@ -87,6 +87,7 @@ UNREAD = "{} of it could not be read anew, and keeps what was heard"  # but for 
 SEVERAL = "about {} people are heard; TURNS=auto (--turns auto) gives each a voice"
 FOREIGN = "its language is {}, and this system hears English: words of it may be lost"
 _HEARD = 5  # blocks of a recording by which its language is told
+_ADD_PEAK = 0x1050  # command of libsndfile: whether files of floats tell when they were made
 _SERIAL = b"pvox"  # number of an Ogg stream, which libsndfile draws
 _LOOKED_AT = 100  # files whose lengths tell of the others
 _EACH = 0.005  # CPU seconds that a file takes, however short
@@ -402,6 +403,8 @@ class Work:
         ):
             with suppress(soundfile.LibsndfileError):  # a format that holds none
                 audio.comment = MARK
+            if form != "RF64":  # which has none, unless it is told to have none
+                soundfile._snd.sf_command(audio._file, _ADD_PEAK, soundfile._ffi.NULL, 0)
             lasts = 0
             for part in done.parts:
                 audio.write(done.rule.written(part, done.largest, kind or ""))
