@@ -110,7 +110,7 @@ def _format_of(suffix: str) -> str | None:
 def is_written(form: str) -> bool:
     """Whether files of a format are written: not of those that hold no rate of ours, or need
     another file."""
-    return form not in ("SD2", "WVE", "XI") and bool(soundfile.check_format(form))
+    return form not in ("SD2", "WVE", "XI") and soundfile.check_format(form)
 
 
 # ---- A file, and the recordings in it.
