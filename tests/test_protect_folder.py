@@ -381,9 +381,8 @@ def test_a_key_from_a_pipe_was_no_regular_file(folder, tmp_path, monkeypatch, pr
         for path in (tmp_path / "by text").rglob("*.wav"):
             made = tmp_path / "out" / path.relative_to(tmp_path / "by text")
             assert made.read_bytes() == path.read_bytes()
-        assert KEY.encode() not in b"".join(
-            path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()
-        )
+        held = (path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+        assert KEY.encode() not in b"".join(held)
     else:
         assert job.choose_key(None, Path(given)) == (KEY, False)
         monkeypatch.setattr("sys.stdin", os.fdopen(os.dup(read)))

@@ -166,12 +166,9 @@ def test_a_killed_run_leaves_nothing_that_looks_finished(make, corpus, tmp_path)
     (tmp_path / "data" / "wav.scp").write_text("older tables\n", encoding="utf-8")
     options = ["--utterances", "3", "--speakers", "8", "corpus", "data"]
     (tmp_path / "t").mkdir()  # a run that is killed cannot clean up after itself
-    killed = subprocess.run(
-        [sys.executable, "-c", MAKE_AND_DIE, *options],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path / "t")},
-        start_new_session=True,
-    )
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path / "t")}
+    words = [sys.executable, "-c", MAKE_AND_DIE, *options]
+    killed = subprocess.run(words, cwd=tmp_path, env=env, start_new_session=True)
     assert killed.returncode == -signal.SIGKILL
     assert not (tmp_path / "data" / "wav.scp").exists()
     every = digests(corpus / "corpus")
