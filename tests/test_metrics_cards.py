@@ -51,18 +51,9 @@ def test_every_key_is_in_a_card(tmp_path: Path) -> None:
     utt2spk, *pairs = pair_files(folders[1])
     _, of_vectors, original, protected = leakage_files(folders[2])
     resampled = ("--utt2spk", speakers, "--bootstrap", 2)
+    few = ("--enrolled", 1, lists[1])
     commands = (
-        [
-            "verification",
-            *resampled,
-            "--recordings",
-            "--enrolled",
-            1,
-            lists[1],
-            "--omega",
-            2,
-            *lists,
-        ],
+        ["verification", *resampled, "--recordings", *few, "--omega", 2, *lists],
         ["strongest", *resampled, "--another-attacker", lists[1], *lists],
         ["calibration", *lists, lists[1]],
         ["gains", *resampled, *lists, *lists, *lists],
