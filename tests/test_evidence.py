@@ -42,7 +42,7 @@ from steps.standalone.protection import protect_samples
 from steps.standalone.stream import Recording
 from tests.refusals import refuses, refuses_words
 from tests.test_protect_folder import KEY, SYSTEM, write
-from tests.world import voice
+from tests.world import encoded_by_av, voice
 from utils.arrays import Float32
 from utils.cli import LossError
 
@@ -430,6 +430,20 @@ def test_originals_in_out_were_not_seen(folder, tmp_path, capsys, words):
     for name, of in wrong.items():
         note = f"{name}: is the original {of}, unprotected"
         assert note in printed and note in page
+
+
+def test_an_original_beside_its_version_hid_all_files_of_other_names(folder, tmp_path):
+    """`ann-1.m4a` would become `ann-1.m4a.wav`, which is there: no such file was looked at."""
+    ins, out = (shutil.copytree(folder / side, tmp_path / side) for side in ("in", "out"))
+    (out / JOURNAL).unlink()  # as if by another program
+    coded = encoded_by_av(soundfile.read(ins / "ann-1.wav")[0], "mp4", "aac")
+    (ins / "ann-1.wav").unlink()
+    (out / "ann-1.wav").rename(out / "ann-1.m4a.wav")
+    for side in (ins, out):
+        (side / "ann-1.m4a").write_bytes(coded)
+    refuses("1 files are not what their names say", run, ins, out, kind=LossError)
+    told = json.loads((tmp_path / "out.evidence.json").read_text())
+    assert told["originals"] == ["ann-1.m4a"] and "ann-1.m4a" in told["recordings"]
 
 
 def test_voices_under_each_others_names_counted_as_hidden(folder, tmp_path):

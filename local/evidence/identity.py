@@ -205,7 +205,7 @@ class Identity:
         )
         every = [*self.whose]
         with suppress(UserError):  # nothing but these
-            every += find_audio(self.out, self.source)[0]
+            every += find_audio(self.out, self.source, made=True)[0]
         before, after = (
             self._run(contours, [folder], {(name,) for name in names})
             for folder, names in ((self.source, made), (self.out, every))
