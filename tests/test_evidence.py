@@ -446,6 +446,22 @@ def test_an_original_beside_its_version_hid_all_files_of_other_names(folder, tmp
     assert told["originals"] == ["ann-1.m4a"] and "ann-1.m4a" in told["recordings"]
 
 
+def test_files_of_out_that_are_of_no_recording_were_not_named(folder, tmp_path, capsys):
+    """One is of nobody in IN, one cannot be read, and one had its name changed."""
+    ins, out = (shutil.copytree(folder / side, tmp_path / side) for side in ("in", "out"))
+    (ins / "ann-1.wav").unlink()
+    (out / "more.wav").write_bytes(b"RIFF no audio")
+    (out / "ben-2.wav").rename(out / "who.wav")
+    refuses("0 of 8 recordings .* 3 files are not", run, ins, out, kind=LossError)
+    assert "more.wav: is a version of none of the recordings" in capsys.readouterr().err
+    told = json.loads((tmp_path / "out.evidence.json").read_text())
+    assert {name: (own["is"], own["of"]) for name, own in told["wrong"].items()} == {
+        "ann-1.wav": ("strange", ""), "more.wav": ("strange", ""),
+        "who.wav": ("swapped", "ben-2.wav"),
+    }  # fmt: skip
+    assert "ben-2.wav" in told["recordings"]
+
+
 def test_voices_under_each_others_names_counted_as_hidden(folder, tmp_path):
     """Protected or not: whoever is attacked is whose voice it is, and the names are put right."""
     names = sorted(path.name for path in (folder / "in").iterdir())

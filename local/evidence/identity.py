@@ -230,6 +230,7 @@ class Identity:
                 self.wrong[name], self.whose[name] = "original", path
                 self.coherence[name] = max(found)
         self._find_swapped(files, recordings, alike.mean(axis=0), own)
+        self.wrong.update({name: "strange" for name in every if name not in self.whose})
         pairs = _likely(correlations(originals, originals))
         calls = {(recordings[max(i, j)], recordings[min(i, j)]) for i, j in pairs if i != j}
         for (copy, first), found in self._run(coherences, 2 * [self.source], calls).items():
@@ -239,11 +240,12 @@ class Identity:
     def _find_swapped(
         self, files: Sequence[Path], recordings: Sequence[Path], alike: Float32, own: Int64
     ) -> None:
-        """Find files whose contour is another recording's, or of none while most are of their own.
-        alike: (n_files, n_recordings); own: (n_files,) number of the recording, -1 for none."""
-        rows = np.flatnonzero((own >= 0) & [name not in self.times for name in files])
-        mine = alike[rows, own[rows]]
-        kept = len(rows) and np.median(mine) >= ALIKE
+        """Find files whose contour is another recording's, or of none while most are of their own,
+        also those whose names are of none. alike: (n_files, n_recordings); own: (n_files,) number of the recording, -1 for none."""
+        rows = np.flatnonzero([name not in self.times for name in files])
+        mine, there = alike[rows, own[rows]], own[rows] >= 0
+        kept = there.any() and np.median(mine[there]) >= ALIKE
+        mine[~there] = -1.0
         for i, correlation in zip(rows.tolist(), mine.tolist(), strict=True):
             name, best = files[i], int(alike[i].argmax())
             if name in self.wrong or not correlation:
@@ -251,8 +253,7 @@ class Identity:
             if alike[i, best] >= max(ALIKE, correlation + APART):
                 self.wrong[name], self.whose[name] = "swapped", recordings[best]
             elif kept and correlation < NONE:
-                self.wrong[name] = "strange"
-                del self.whose[name]
+                self.whose.pop(name, None)
 
     def _run(
         self,
