@@ -31,6 +31,7 @@ from local.evidence.figures import (
     assess,
     value,
 )
+from local.evidence.identity import Identity
 from local.measure_evidence import main
 from local.metrics.intervals import key
 from local.report.select import NAMED, Evidence, Level, judge
@@ -121,6 +122,8 @@ def test_a_folder_without_labels_has_evidence_beside_it(folder, capsys):
     assert " files, 1 at a time: about 0:0" in said.err  # before it begins
     assert told["verdict"] in page
     assert "9 of 9: 100.0 % [47.8, 100.0]" in page  # of five people, two of whom spoke more
+    times = sum(len(own["named"]) for own in told["attacks"][1:])  # not of how many recordings
+    assert f"{times} times in all; guessing, they would do so about 4 times" in page
     assert "Not measured: is not installed" in page
     assert "Who else is in the world" in page
     assert page.count("<audio") == 6
@@ -191,6 +194,16 @@ def test_who_hears_nothing_names_by_chance_and_the_verdict_does_not_say_found() 
     for attack in found.attacks[1:]:
         assert len(attack.named) <= 4
         assert attack.evidence.bare.high == 0.0
+
+
+def test_who_finds_people_by_several_recordings_alone_was_said_to_show_no_leak() -> None:
+    """Their interval from one recording holds guessing; the test by all recordings does not."""
+    found = heard(drawn(0), drawn(3))
+    held = Identity(None, Path(), Path(), iter)  # type: ignore[arg-type]
+    attack, who = found.protected[1], "lazy-informed (pyannote)"
+    assert who in evidence.decide(found, held)["Hidden from"]
+    attack.figures["recordings"]["p_value_eer"] = 0.001  # type: ignore[index]
+    assert who not in evidence.decide(found, held)["Hidden from"]
 
 
 @pytest.mark.parametrize("bare", [0.0, 0.4])

@@ -614,6 +614,7 @@ def decide(found: Found, held: Identity) -> dict[str, str]:
     quiet = [
         f"{wording.attacker(attack.attacker)} ({attack.encoder})" for attack in found.protected
         if (own := attack.evidence).judges and own.p_named >= LEVEL and fold(own.eer).high >= 0.5
+        and attack.figures["recordings"]["p_value_eer"] >= LEVEL  # also from several recordings
     ]  # fmt: skip
     originals = len(held.are("original"))
     open_to = {
