@@ -549,6 +549,15 @@ def test_one_person_under_two_names_is_probably_one(monkeypatch) -> None:
     assert found.doubles == [["00.wav", f"{N - 1}.wav"]]
 
 
+def test_the_table_of_who_is_one_parted_the_recordings_of_a_person() -> None:
+    """Of two recordings of a person one was like another's: the other was a person of its own."""
+    person = {"ann-1": "ann", "ann-2": "ann", "ben-1": "ben", "eve-1": "eve", "zoe-1": "zoe"}
+    known = np.eye(5)[[0, 1, 2, 3, 0]]
+    said = known + 0.1 * np.random.default_rng(0).random((5, 5))
+    found = evidence._doubles({"pyannote": {KNOWN: known, SAID: said}}, person)
+    assert found == [["ann-1", "ann-2", "zoe-1"]]
+
+
 def test_pairs_of_many_recordings_grew_with_their_square(monkeypatch) -> None:
     """Above so many each recording is compared with some people, who are drawn; none is lost."""
     monkeypatch.setattr(evidence, "MOST_TRIALS", 10 * N)

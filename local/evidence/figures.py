@@ -393,16 +393,18 @@ two people none."""
 
 def _doubles(vectors: Mapping[str, Vectors], person: Mapping[str, str]) -> list[list[str]]:
     """Recordings of several people that are nearer to each other than a recording's own halves are,
-    by all encoders of voices; in groups. vectors: (n, d) by encoder and half."""
+    by all encoders of voices, with all others of these people; in groups. vectors: (n, d) by
+    encoder and half."""
     who = np.array([*person.values()])
-    near = np.not_equal.outer(who, who)
+    same = np.equal.outer(who, who)
+    near = ~same
     for encoder in vectors.keys() & VOICES:
         halves = (vectors[encoder][half] for half in (KNOWN, SAID))
         score = _scores(load_backend(EVALUATORS[encoder]), *halves)
         near &= (score + score.T) / 2.0 > np.quantile(np.diag(score), DOUBLE)
-    _, group = connected_components(near, directed=False)
+    _, group = connected_components(near | same, directed=False)
     found = invert(dict(zip(person, map(str, group.tolist()), strict=True)))
-    return [own for own in found.values() if len(own) > 1]
+    return [own for own in found.values() if len({person[name] for name in own}) > 1]
 
 
 def _attacks(encoder: str, vectors: Vectors, person: Mapping[str, str]) -> Iterator[Attack]:
