@@ -34,6 +34,7 @@ from local.evidence.figures import (
 from local.evidence.identity import Identity
 from local.measure_evidence import main
 from local.metrics.intervals import key
+from local.report.measures import Value
 from local.report.select import NAMED, Evidence, Level, judge
 from steps.anonymisers.mcadams import McAdams
 from steps.protect_folder import main as protect
@@ -204,6 +205,33 @@ def test_who_finds_people_by_several_recordings_alone_was_said_to_show_no_leak()
     assert who in evidence.decide(found, held)["Hidden from"]
     attack.figures["recordings"]["p_value_eer"] = 0.001  # type: ignore[index]
     assert who not in evidence.decide(found, held)["Hidden from"]
+
+
+def test_a_leak_of_many_recordings_was_chance_as_their_candidates_were_drawn(monkeypatch) -> None:
+    """People swapped with those with whom nobody was compared, and few targets were left."""
+    own, other = drawn(0), drawn(1)
+    leaks = [(own(i % N) * 0.1 + other(i) * 0.9).astype(np.float32) for i in range(2 * N)]
+    p = []
+    for most in (N * N, 10 * N):
+        monkeypatch.setattr(evidence, "MOST_TRIALS", most)
+        found = heard(own, leaks.__getitem__)
+        p.append(found.protected[0].figures["recordings"]["p_value_eer"])
+    assert max(p) < 0.01
+
+
+def test_a_leak_was_none_beside_a_lower_rate_by_chance() -> None:
+    """The p value was that of the lowest equal error rate, whoever else found people."""
+    ideal, rate = Value(0.0, 0.0, 0.0), Value(0.38, 0.35, 0.41)
+    attacks = [
+        evidence.Attack(
+            who, "pyannote", {"recordings": {"p_value_eer": p}},
+            Evidence(who, "", eer, ideal, several={"1": eer}),
+        )
+        for who, eer, p in (("ignorant", rate, 0.001), ("aligned", Value(0.37, 0.2, 0.6), 0.4))
+    ]  # fmt: skip
+    chosen = evidence._chosen(attacks)
+    assert chosen == {"1": (replace(rate, low=0.2), 0.002)}
+    assert judge([own.evidence for own in attacks], chosen=chosen).level is Level.NOW_AND_THEN
 
 
 @pytest.mark.parametrize("bare", [0.0, 0.4])

@@ -431,7 +431,7 @@ def _attacks(encoder: str, vectors: Vectors, person: Mapping[str, str]) -> Itera
         beside = {"eer_rise": scores["unprotected"][row, column]} if bare else {}
         found: dict[str, Report] = {
             "linking": verification(*given, speakers=speakers, beside=beside, n_bootstrap=n),
-            "recordings": recordings(*given, speakers, n_bootstrap=n),
+            "recordings": recordings(*given, speakers, alike=True, n_bootstrap=n),
         }
         if attacker in HALVES and encoder in VOICES:
             found["legal"] = _legal(vectors, person, *HALVES[attacker])
@@ -474,10 +474,11 @@ def _chosen(attacks: Sequence[Attack]) -> dict[str, tuple[Value, float]]:
     judges = [attack for attack in attacks if attack.evidence.judges]
     for n in LENGTHS:
         if own := [attack for attack in judges if n in attack.evidence.several]:
-            least = min(own, key=lambda attack: attack.evidence.several[n])
-            low = min(attack.evidence.several[n].low for attack in own)
-            p = min(1.0, least.figures["recordings"]["p_value_eer"] * len(judges))
-            found[n] = replace(least.evidence.several[n], low=low), p
+            ps = [attack.figures["recordings"]["p_value_eer"] * len(judges) for attack in own]
+            eers = [attack.evidence.several[n] for attack in own]
+            # Whoever succeeds refutes, also where somebody's lower one may be chance.
+            p, least = min(zip(ps, eers, strict=True), key=lambda one: (not one[0] < LEVEL, one[1]))
+            found[n] = replace(least, low=min(eer.low for eer in eers)), min(1.0, p)
     return found
 
 

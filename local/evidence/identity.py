@@ -241,7 +241,8 @@ class Identity:
         self, files: Sequence[Path], recordings: Sequence[Path], alike: Float32, own: Int64
     ) -> None:
         """Find files whose contour is another recording's, or of none while most are of their own,
-        also those whose names are of none. alike: (n_files, n_recordings); own: (n_files,) number of the recording, -1 for none."""
+        also those whose names are of none. alike: (n_files, n_recordings); own: (n_files,) number
+        of the recording, -1 for none."""
         rows = np.flatnonzero([name not in self.times for name in files])
         mine, there = alike[rows, own[rows]], own[rows] >= 0
         kept = there.any() and np.median(mine[there]) >= ALIKE
