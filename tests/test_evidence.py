@@ -329,6 +329,9 @@ def bad(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pat
         ("drawn/in drawn/out", "give --per speaker"),
         ("--system mcadams cut/in cut/out", "is not what .* was protected with"),
         ("--speakers key cut/in cut/out", "for --per speaker"),
+        # They were P1, P2 ... of all recordings; and of no effect.
+        ("--turns auto --per speaker cut/in cut/out", "name people of one recording"),
+        ("--turns beside --speakers key --per speaker cut/in cut/out", "leave it out"),
         ("cut/in nowhere", "is not a folder"),
         ("nowhere cut/out", "is not a folder"),
     ],
