@@ -122,8 +122,8 @@ def main(
     kept = asked.get("kept"), asked.get("only")
     said = scenes.Wishes(turns, None, *kept).read(source, audio) if turns else {}
     loaded = evidence.load_protection(system, out, key, made)
-    level, ends = made.get("level", "one"), made.get("ends", "keep")
-    judges, missing = evidence.load_judges(loaded.anonymiser if loaded else None, level, ends)
+    level, ends, of = made.get("level", "one"), made.get("ends", "keep"), made.get("per", "file")
+    judges, missing = evidence.load_judges(loaded.anonymiser if loaded else None, level, ends, of)
     jobs = job.Jobs(min(nj or len(os.sched_getaffinity(0)), len(audio)))
     every = [source / path for path in audio]
     _, lasts = protection.foretell(jobs, every, jobs.nj, CPU_SECONDS, 2 * evidence.MOST)

@@ -562,6 +562,21 @@ def test_the_attacker_with_the_system_heard_another_level(folder, tmp_path, leve
     assert np.abs(again - made).max() < 1e-4
 
 
+@pytest.mark.parametrize(("per", "n"), [("file", 9), ("speaker", 5)])
+def test_the_attacker_with_the_system_had_one_voice_for_all_files(
+    folder, tmp_path, monkeypatch, per, n
+):
+    """Of a person, where protection had one for each, so that their voice stayed in the mean."""
+    given = ("--system", SYSTEM, "--nj", 1, "--key-file", folder / "key", "--per", per)
+    assert protect([str(word) for word in (*given, folder / "in", tmp_path / "out")]) == 0
+    voices = list[str]()
+    monkeypatch.setattr(
+        evidence, "protect_samples", lambda samples, voice, *_: voices.append(voice) or samples
+    )
+    assert run("--per", "speaker", folder / "in", tmp_path / "out") == 0
+    assert len(voices) == 9 and len({*voices}) == n
+
+
 def test_a_copy_counted_as_another_person(folder, tmp_path, capsys):
     ins, out = (shutil.copytree(folder / side, tmp_path / side) for side in ("in", "out"))
     (out / JOURNAL).unlink()

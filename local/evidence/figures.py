@@ -188,7 +188,8 @@ def _by_person(pair: Pair, scene: Scene, held: Identity) -> Iterator[Pair]:
 @dataclass(frozen=True)
 class Judges:
     """All who hear. Encoders that are not installed are left out; others are then None. system: of
-    the attacker who knows it and protects as `make protect` does, with this level and ends."""
+    the attacker who knows it and protects as `make protect` does, with this level and ends, and a
+    voice for each recording where that is `per` file."""
 
     encoders: Mapping[str, Encoder]
     recogniser: Recogniser | None
@@ -196,6 +197,7 @@ class Judges:
     system: Anonymiser | None
     level: str = "one"
     ends: str = "keep"
+    per: str = "file"
 
     def hear(self, pair: Pair, tick: Tick) -> Heard:
         """Hear a pair; UserError where a half has too little speech."""
@@ -203,8 +205,9 @@ class Judges:
         if not all(half.any() for half in halves.values()):
             raise UserError("half of it is silent, before or after")
         if self.system is not None:
+            voice = pair.name if self.per == "file" else pair.person
             halves[AGAIN] = protect_samples(
-                halves[KNOWN], pair.person, self.system, self.level, self.ends
+                halves[KNOWN], voice, self.system, self.level, self.ends
             )
         vectors = {
             name: {side: _vector(encoder, half) for side, half in halves.items()}
@@ -236,8 +239,9 @@ EVALUATORS = {**dict.fromkeys(VOICES, "cosine"), **WRITTEN}
 the file as it is written."""
 
 
-def load_judges(system: Anonymiser | None, level: str, ends: str) -> tuple[Judges, dict[str, str]]:
-    """All who hear, and why others, by name, cannot; UserError without an encoder of voices."""
+def load_judges(system: Anonymiser | None, *made: str) -> tuple[Judges, dict[str, str]]:
+    """All who hear, and why others, by name, cannot; UserError without an encoder of voices. made:
+    level, ends and per of `Judges`."""
     found, missing = dict[str, Any](), dict[str, str]()
     makers: dict[str, Callable[[str], Any]] = {
         **dict.fromkeys(EVALUATORS, load_encoder),
@@ -251,7 +255,7 @@ def load_judges(system: Anonymiser | None, level: str, ends: str) -> tuple[Judge
     words = found.pop(WORDS, None)
     if not found.keys() & VOICES:
         raise UserError(missing[VOICES[0]])
-    return Judges(found, words, load_estimator(), system, level, ends), missing
+    return Judges(found, words, load_estimator(), system, *made), missing
 
 
 def load_protection(
