@@ -604,6 +604,15 @@ def test_the_table_of_who_is_one_parted_the_recordings_of_a_person() -> None:
     assert found == [["ann-1", "ann-2", "zoe-1"]]
 
 
+def test_guests_were_probably_one_person_where_another_has_most_recordings() -> None:
+    """Who asks all of them is like the mean, about which the halves of theirs are hardly alike."""
+    rng = np.random.default_rng(0)
+    voices = rng.standard_normal((31, 64))[[0] * 30 + [*range(1, 31)]]
+    known, said = voices + 0.6 * rng.standard_normal((2, *voices.shape))
+    person = {f"{i:02d}": "who asks" if i < 30 else f"guest {i}" for i in range(60)}
+    assert evidence._doubles({"pyannote": {KNOWN: known, SAID: said}}, person) == []
+
+
 def test_pairs_of_many_recordings_grew_with_their_square(monkeypatch) -> None:
     """Above so many each recording is compared with some people, who are drawn; none is lost."""
     monkeypatch.setattr(evidence, "MOST_TRIALS", 10 * N)
