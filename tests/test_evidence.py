@@ -411,6 +411,19 @@ def test_recordings_that_cannot_be_compared_are_left_out_and_named(bad, capsys):
         assert re.search(f"left out: .*{name}.wav.*{why}", told) and f"{name}.wav" in page
 
 
+def test_of_two_names_that_are_written_alike_one_was_lost(folder, tmp_path, capsys):
+    """A byte that is no UTF-8, and the way in which it is shown."""
+    names = {"ann-1.wav": b"\xe4-1.wav", "ben-2.wav": rb"\xe4-1.wav"}
+    for side in ("in", "out"):
+        (tmp_path / side).mkdir()
+        for path in (folder / side).glob("*.wav"):
+            name = os.fsdecode(names.get(path.name, os.fsencode(path.name)))
+            shutil.copy(path, tmp_path / side / name)
+    given = (tmp_path / "in", tmp_path / "out")
+    refuses("1 of 9 recordings were left out", run, *given, kind=LossError)
+    assert r"another recording is called \xe4-1.wav" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("words", [(), ("--rename",)])
 def test_a_recording_that_changed_since_counted_as_hidden(folder, tmp_path, capsys, words):
     """Somebody else speaks in the protected version: nobody could name the right person."""

@@ -21,7 +21,7 @@ from local.metrics.intervals import key
 from local.metrics.legal import LINKABILITY, LegalAttack, make_side
 from local.metrics.recordings import LENGTHS, recordings
 from local.metrics.utility import error_figures, quality_figures, recall_figures
-from local.metrics.verification import find_speakers, verification
+from local.metrics.verification import Speakers, verification
 from local.protocols.studies import learn_rotation
 from local.report import select, wording
 from local.report.gather import SECONDS, loudest, mp3
@@ -123,7 +123,7 @@ def pair_up(
     holds is more than its name. held gets why others have none (OUT lacks them, they are not audio,
     too short, as long as no protected version of theirs would be, have changed since, or were there
     before), and which files of OUT were changed since they were made."""
-    pairs = list[Pair]()
+    pairs = dict[str, Pair]()
     holds = {path: name for name, path in reversed(held.whose.items())}
     holds |= {path: name for path, name in versions.names.items() if held.whose.get(name) == path}
     for person, path in ((who, path) for who, paths in people.items() for path in paths):
@@ -153,10 +153,12 @@ def pair_up(
                 raise UserError(why)
             if not as_made:
                 held.wrong.setdefault(name, "changed")
-            pairs += _by_person(pair, scenes.get(path, Scene()), held)
+            for one in _by_person(pair, scenes.get(path, Scene()), held):
+                if pairs.setdefault(one.name, one) is not one:
+                    raise UserError(f"{own}: another recording is called {one.name}; rename it")
         except UserError as error:
             held.left_out[plain(path)] = plain(str(error))
-    return pairs
+    return [*pairs.values()]
 
 
 def _by_person(pair: Pair, scene: Scene, held: Identity) -> Iterator[Pair]:
@@ -431,7 +433,7 @@ def _attacks(encoder: str, vectors: Vectors, person: Mapping[str, str]) -> Itera
         score[~compared] = np.nan
         row, column = np.nonzero(np.isfinite(score))
         trials = Trials(Ids(row, people), Ids(column, names), target[row, column])
-        speakers = find_speakers(trials, person, trials_path="trials", utt2spk_path="people")
+        speakers = Speakers(people, row, target.argmax(axis=0)[column])
         given, n = (trials, score[row, column]), N_BOOTSTRAP
         beside = {"eer_rise": scores["unprotected"][row, column]} if bare else {}
         found: dict[str, Report] = {
