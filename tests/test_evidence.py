@@ -35,7 +35,7 @@ from local.evidence.identity import Identity
 from local.measure_evidence import main
 from local.metrics.intervals import key
 from local.report.measures import Value
-from local.report.select import NAMED, Evidence, Level, judge
+from local.report.select import NAMED, Evidence, Level, Verdict, judge
 from steps.anonymisers.mcadams import McAdams
 from steps.protect_folder import main as protect
 from steps.quality import Quality
@@ -232,6 +232,21 @@ def test_a_leak_was_none_beside_a_lower_rate_by_chance() -> None:
     chosen = evidence._chosen(attacks)
     assert chosen == {"1": (replace(rate, low=0.2), 0.002)}
     assert judge([own.evidence for own in attacks], chosen=chosen).level is Level.NOW_AND_THEN
+
+
+def test_voices_that_become_high_where_they_were_low_tell_it_as_well() -> None:
+    found, held = heard(drawn(0), drawn(3)), Identity(None, Path(), Path(), iter)  # type: ignore[arg-type]
+    for at, told in ((0.0, True), (0.5, False), (1.0, True)):
+        turned = replace(found, pitch={"uar": at, "intervals": {"uar": (at, at)}})
+        assert ("low or high" in evidence.decide(turned, held)["Not hidden"]) is told
+
+
+def test_originals_were_played_of_people_whom_nobody_named() -> None:
+    nobody = {"recordings": {"named_per_speaker": {"person a": 0.0}}}
+    attack = evidence.Attack("ignorant", "pyannote", nobody, Evidence("", ""))
+    found = Found([attack], Verdict(Level.UNSHOWN, "", None), {}, {}, {}, {}, [])
+    silent = Recording(Path(), None)  # type: ignore[arg-type]
+    assert not [*evidence.clips(found, [Pair("a.wav", "a", silent, silent)])]
 
 
 @pytest.mark.parametrize("bare", [0.0, 0.4])

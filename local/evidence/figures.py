@@ -626,12 +626,12 @@ def decide(found: Found, held: Identity) -> dict[str, str]:
         if (own := attack.evidence).judges and own.p_named >= LEVEL and fold(own.eer).high >= 0.5
         and attack.figures["recordings"]["p_value_eer"] >= LEVEL  # also from several recordings
     ]  # fmt: skip
-    originals = len(held.are("original"))
+    originals, pitch = len(held.are("original")), value(found.pitch, "uar")
     open_to = {
         f"{originals} files of OUT are originals": originals,
         f"who speaks ({select.WORDS[found.verdict.level]})": leak,
         "what is said, and when": True,
-        "whether a voice is low or high": value(found.pitch, "uar").low > 0.5,
+        "whether a voice is low or high": pitch.low > 0.5 or pitch.high < 0.5,  # turned round
     }
     to_do = {
         **{what.format(_several(held.are(kind))): held.are(kind)
@@ -678,7 +678,7 @@ def clips(found: Found, pairs: Sequence[Pair]) -> Iterator[tuple[str, ...]]:
     for attack in found.protected:
         named.update(attack.figures["recordings"]["named_per_speaker"])
     first = {f"person {pair.person}": pair for pair in reversed(pairs)}
-    for pair in (first[person] for person, _ in named.most_common(N_CLIPS)):
+    for pair in (first[person] for person, n in named.most_common(N_CLIPS) if n):
         n = len(pair.original)
         start = loudest(pair.original.read(0, min(n, round(MOST * SAMPLE_RATE))), length)
         cuts = pair.read(start, min(start + length, n))
