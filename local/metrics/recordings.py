@@ -368,7 +368,8 @@ def permutation_tests(
     runs: lengths of each run of a system, over which figures are averaged. Each is two-sided: a
     leak that is turned round is a leak. The least p value of several figures is corrected for their
     number (`_p_values`). p = (as much + 1)/(N + 1). NaN without lengths or permutations. alike: for
-    EERs, too, only those swap who were compared with the same people, unless somebody is alone.
+    EERs, as for naming, only people who were compared with the same ones swap, unless somebody is
+    alone.
     """
     models, swaps, _ = _swap(heard, seed, alike=alike)
     _, within, group = _swap(heard, seed, alike=True)
