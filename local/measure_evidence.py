@@ -131,7 +131,9 @@ def main(
     versions = job.Versions(out, audio, account.beside(out, job.TABLE))
     watch = progress("measure_evidence, which file is which", unit="comparisons")
     moves = loaded is not None and not loaded.anonymiser.keeps_length
-    held = Identity.of(jobs, source, out, versions, watch, one_end=ends == "one", moves=moves)
+    held = Identity.of(
+        jobs, source, out, versions, watch, one_end=ends == "one", moves=moves, scenes=said
+    )
     pairs = evidence.pair_up(people, versions, held, said)
     heard = evidence.hear(judges, pairs, held, progress("measure_evidence", unit="recordings"))
     pairs = [pair for pair in pairs if pair.name in heard]

@@ -682,3 +682,20 @@ def test_people_of_an_interview_were_taken_for_one(tmp_path: Path, capsys) -> No
         "all people of a recording were taken for one"
         in (tmp_path / "plain.evidence.html").read_text()
     )
+
+
+def test_who_was_kept_made_each_file_an_original(tmp_path, monkeypatch) -> None:
+    """Who asks speaks for as long as files are compared; an original is found all the same."""
+    monkeypatch.setattr(identity, "SECONDS", 3.0)
+    for i in range(6):
+        said = [voice(4.0, *own, 9 * i) for own in ((100, 500), (250 + 25 * i, 500 + 130 * i))]
+        wave = np.concatenate(said) * syllables(i, sum(map(len, said)))
+        write(tmp_path / f"in/r{i}.wav", wave / np.abs(wave).max() * 0.3)
+        (tmp_path / f"in/r{i}.tsv").write_text(f"0\t4\tINT\n4\t8\tguest {i}\n")
+    words = ["--nj", 1, "--per", "speaker", "--turns", "beside", tmp_path / "in", tmp_path / "out"]
+    given = ["--system", SYSTEM, "--keep", "INT", *words]
+    assert protect([str(word) for word in given]) == 0
+    assert run(*words[2:]) == 0
+    shutil.copy(tmp_path / "in/r0.wav", tmp_path / "out/r0.wav")
+    refuses("1 files are not what", run, *words[2:], kind=LossError)
+    assert json.loads((tmp_path / "out.evidence.json").read_text())["originals"] == ["r0.wav"]
