@@ -436,11 +436,12 @@ def _attacks(encoder: str, vectors: Vectors, person: Mapping[str, str]) -> Itera
         speakers = Speakers(people, row, target.argmax(axis=0)[column])
         given, n = (trials, score[row, column]), N_BOOTSTRAP
         beside = {"eer_rise": scores["unprotected"][row, column]} if bare else {}
+        apart = attacker in HALVES  # halves of the people teach each other what finds the others
         found: dict[str, Report] = {
             "linking": verification(*given, speakers=speakers, beside=beside, n_bootstrap=n),
-            "recordings": recordings(*given, speakers, alike=True, n_bootstrap=n),
+            "recordings": recordings(*given, speakers, alike=apart, n_bootstrap=n),
         }
-        if attacker in HALVES and encoder in VOICES:
+        if apart and encoder in VOICES:
             found["legal"] = _legal(vectors, person, *HALVES[attacker])
         bare = bare or found
         own = score[target.argmax(axis=0), np.arange(len(names))]
