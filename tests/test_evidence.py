@@ -35,12 +35,12 @@ from local.measure_evidence import main
 from local.metrics.intervals import key
 from local.report.select import NAMED, Evidence, Level, judge
 from steps.anonymisers.mcadams import McAdams
-from steps.protect_folder import main as protect
+from steps.protect_folder import main as protect_folder
 from steps.quality import Quality
 from steps.standalone.job import JOURNAL, Versions, key_number, load_system
 from steps.standalone.protection import protect_samples
 from steps.standalone.stream import Recording
-from tests.refusals import refuses, refuses_words
+from tests.refusals import accepts, refuses, refuses_words
 from tests.test_protect_folder import KEY, SYSTEM, write
 from tests.world import voice
 from utils.arrays import Float32
@@ -48,6 +48,7 @@ from utils.cli import LossError
 
 Vector = Callable[[int], np.ndarray]
 N = 30
+BY_SPEAKER = ("--per", "speaker")
 
 
 class Ear:
@@ -78,8 +79,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             samples *= syllables(10 * i + take, len(samples))
             write(made / f"in/{who}-{take}.wav", samples / np.abs(samples).max() * 0.3)
     (made / "key").write_text(KEY + "\n")
-    words = ("--system", SYSTEM, "--nj", 1, "--key-file", made / "key", made / "in", made / "out")
-    assert protect([str(word) for word in words]) == 0
+    protect("--key-file", made / "key", made / "in", made / "out")
     return made
 
 
@@ -99,13 +99,38 @@ def judges(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     logging.getLogger("local").setLevel(logging.NOTSET)
 
 
+def protect(*words: object) -> None:
+    accepts(protect_folder, "--system", SYSTEM, "--nj", 1, *words)
+
+
 def run(*words: object) -> int:
     return main([str(word) for word in ("--system", SYSTEM, "--nj", 1, *words)])
 
 
+def beside(out: Path, kind: str = "html") -> str:
+    """The evidence beside OUT."""
+    return out.with_name(f"{out.name}.evidence.{kind}").read_text()
+
+
+def measured(*words: Any, why: str = "") -> dict[str, Any]:
+    """Evidence of a run that ends well, or as a loss that says why; the last word is OUT."""
+    if why:
+        refuses(why, run, *words, kind=LossError)
+    else:
+        assert run(*words) == 0
+    found: dict[str, Any] = json.loads(beside(words[-1], "json"))
+    return found
+
+
+@pytest.fixture
+def copies(folder: Path, tmp_path: Path) -> tuple[Path, Path]:
+    """IN and OUT, which a test may change."""
+    ins, out = (shutil.copytree(folder / side, tmp_path / side) for side in ("in", "out"))
+    return ins, out
+
+
 def test_a_folder_without_labels_has_evidence_beside_it(folder, capsys):
-    assert run("--per", "speaker", "--key-file", folder / "key", folder / "in", folder / "out") == 0
-    told = json.loads((folder / "out.evidence.json").read_text())
+    told = measured(*BY_SPEAKER, "--key-file", folder / "key", folder / "in", folder / "out")
     attacks = {own["attacker"]: own for own in told["attacks"]}
     assert list(attacks) == ["unprotected", "ignorant", "lazy_informed"]
     assert attacks["unprotected"]["recordings"]["named_by_recording"] == 1.0
@@ -115,7 +140,7 @@ def test_a_folder_without_labels_has_evidence_beside_it(folder, capsys):
     assert attacks["ignorant"]["legal"]["chance_legal_linkability"] == pytest.approx(1 / 5)
     assert "fewer than 10 people" in told["not_run"]["aligned"]
     assert told["recordings"]["ann-1.wav"] == told["recordings"]["ann-2.wav"] == "ann"
-    page = (folder / "out.evidence.html").read_text()
+    page = beside(folder / "out")
     said = capsys.readouterr()
     assert told["verdict"] in said.out
     assert " files, 1 at a time: about 0:0" in said.err  # before it begins
@@ -136,12 +161,10 @@ def test_recordings_of_a_person_were_counted_as_people_in_the_interval() -> None
 
 
 def test_without_a_word_on_people_each_recording_is_a_person(folder: Path) -> None:
-    assert run(folder / "in", folder / "out") == 0
-    told = json.loads((folder / "out.evidence.json").read_text())
-    bare = told["attacks"][0]
+    bare = measured(folder / "in", folder / "out")["attacks"][0]
     assert bare["linking"]["n_nontarget"] == 72
     assert bare["linking"]["n_target_speakers"] == 9
-    assert "each recording counts as a person" in (folder / "out.evidence.html").read_text()
+    assert "each recording counts as a person" in beside(folder / "out")
 
 
 def heard(
@@ -309,11 +332,9 @@ def test_recordings_whose_ends_were_changed_were_not_compared(folder: Path, tmp_
     for i, path in enumerate(sorted((folder / "in").glob("*.wav"))):
         lead, rest = (1e-4 * rng.standard_normal(round(16000 * x)) for x in (i % 3, (i % 4) / 2))
         write(tmp_path / "in" / path.name, np.concatenate((lead, soundfile.read(path)[0], rest)))
-    given = ("--system", SYSTEM, "--nj", 1, "--key-file", folder / "key", "--ends", "one")
     ins, out = tmp_path / "in", tmp_path / "out"
-    assert protect([str(word) for word in (*given, ins, out)]) == 0
-    assert run("--per", "speaker", ins, out) == 0
-    told = json.loads((tmp_path / "out.evidence.json").read_text())
+    protect("--key-file", folder / "key", "--ends", "one", ins, out)
+    told = measured(*BY_SPEAKER, ins, out)
     assert len(told["recordings"]) == 9 and not told["wrong"]
     attacks = {own["attacker"]: own for own in told["attacks"]}
     assert list(attacks) == ["unprotected", "ignorant", "lazy_informed"]
@@ -321,15 +342,14 @@ def test_recordings_whose_ends_were_changed_were_not_compared(folder: Path, tmp_
     (out / "ann-1.wav").rename(tmp_path / "other")
     (out / "cat-2.wav").rename(out / "ann-1.wav")
     (tmp_path / "other").rename(out / "cat-2.wav")
-    refuses("not what their names say", run, "--per", "speaker", ins, out, kind=LossError)
-    told = json.loads((tmp_path / "out.evidence.json").read_text())
+    told = measured(*BY_SPEAKER, ins, out, why="not what their names say")
     assert {name: (own["is"], own["of"]) for name, own in told["wrong"].items()} == {
         "ben-2.wav": ("original", "ben-2.wav"),
         "ann-1.wav": ("swapped", "cat-2.wav"),
         "cat-2.wav": ("swapped", "ann-1.wav"),
     }
     (tmp_path / "out.account.json").unlink()
-    refuses("out.account.json", run, "--per", "speaker", ins, out)
+    refuses("out.account.json", run, *BY_SPEAKER, ins, out)
 
 
 def test_recordings_that_are_said_in_another_time_were_refused(folder, tmp_path, monkeypatch):
@@ -341,23 +361,20 @@ def test_recordings_that_are_said_in_another_time_were_refused(folder, tmp_path,
     for i, path in enumerate(sorted((folder / "in").glob("*.wav"))):
         lead = 1e-4 * np.random.default_rng(i).standard_normal(8000 * (i % 3))
         write(ins / path.name, np.concatenate((lead, soundfile.read(path)[0])))
-    given = ("--system", SYSTEM, "--nj", 1, "--key-file", folder / "key", "--ends", "one")
-    assert protect([str(word) for word in (*given, ins, out)]) == 0
+    protect("--key-file", folder / "key", "--ends", "one", ins, out)
     lengths = [{soundfile.info(x / "cat-2.wav").frames} for x in (ins, out)]
     assert lengths[0] != lengths[1]
-    assert run("--per", "speaker", ins, out) == 0
-    told = json.loads((tmp_path / "out.evidence.json").read_text())
+    told = measured(*BY_SPEAKER, ins, out)
     assert len(told["recordings"]) == 9 and not told["wrong"]
     shutil.copy(ins / "ben-2.wav", out / "ben-2.wav")
     (tmp_path / "out.times/ann-1.wav.tsv").unlink()
-    refuses("1 of 9 recordings were left out", run, "--per", "speaker", ins, out, kind=LossError)
-    told = json.loads((tmp_path / "out.evidence.json").read_text())
+    told = measured(*BY_SPEAKER, ins, out, why="1 of 9 recordings were left out")
     assert told["originals"] == ["ben-2.wav"] and "tsv" in told["left_out"]["ann-1.wav"]
 
 
 def test_recordings_that_cannot_be_compared_are_left_out_and_named(bad, capsys):
-    refuses("5 of 10 recordings were left out", run, bad["cut/in"], bad["cut/out"], kind=LossError)
-    told, page = capsys.readouterr().err, bad["cut/out"].with_name("out.evidence.html").read_text()
+    measured(bad["cut/in"], bad["cut/out"], why="5 of 10 recordings were left out")
+    told, page = capsys.readouterr().err, beside(bad["cut/out"])
     assert told.count("left out: ") == 5
     for name, why in (
         ("ann-1", "half of it is silent"), ("noise", "cannot be read"),
@@ -370,12 +387,11 @@ def test_recordings_that_cannot_be_compared_are_left_out_and_named(bad, capsys):
 @pytest.mark.parametrize("words", [(), ("--rename",)])
 def test_a_recording_that_changed_since_counted_as_hidden(folder, tmp_path, capsys, words):
     """Somebody else speaks in the protected version: nobody could name the right person."""
-    ins = shutil.copytree(folder / "in", tmp_path / "in")
-    given = ("--system", SYSTEM, "--nj", 1, "--key-file", folder / "key", *words)
-    assert protect([str(word) for word in (*given, ins, tmp_path / "out")]) == 0
-    assert run(ins, tmp_path / "out") == 0
+    ins, out = shutil.copytree(folder / "in", tmp_path / "in"), tmp_path / "out"
+    protect("--key-file", folder / "key", *words, ins, out)
+    assert not measured(ins, out)["wrong"]
     write(ins / "ben-2.wav", 0.1 * voice(2.4, 150, 600, 7))
-    refuses("1 of 9 recordings were left out", run, ins, tmp_path / "out", kind=LossError)
+    measured(ins, out, why="1 of 9 recordings were left out")
     assert "ben-2.wav: is not what" in capsys.readouterr().err
 
 
@@ -384,8 +400,7 @@ def test_another_programs_folder_has_no_lazy_informed_attacker(folder, tmp_path)
         write(tmp_path / "out" / path.name, soundfile.read(path)[0])
     out = (tmp_path / "out").rename(tmp_path / os.fsdecode(b"\xe4"))
     refuses_words("is not a folder", main, folder / "in", tmp_path / "nowhere")
-    assert run(folder / "in", out) == 0
-    told = json.loads(out.with_name(f"{out.name}.evidence.json").read_text())
+    told = measured(folder / "in", out)
     assert told["out"].endswith(r"\xe4")
     assert {own["attacker"] for own in told["attacks"]} == {"unprotected", "ignorant"}
     assert "make protect" in told["not_run"]["lazy_informed"]
@@ -396,8 +411,7 @@ def test_another_programs_folder_has_no_lazy_informed_attacker(folder, tmp_path)
 def test_originals_in_out_were_not_seen(folder, tmp_path, capsys, words):
     """Half as loud, turned round, late, coded, or under another's name: all are named."""
     out = tmp_path / "out"
-    given = ("--system", SYSTEM, "--nj", 1, "--key-file", folder / "key", *words)
-    assert protect([str(word) for word in (*given, folder / "in", out)]) == 0
+    protect("--key-file", folder / "key", *words, folder / "in", out)
     made = Versions(
         out, [Path(path.name) for path in (folder / "in").iterdir()], out.with_name("out.names.tsv")
     ).names
@@ -419,14 +433,13 @@ def test_originals_in_out_were_not_seen(folder, tmp_path, capsys, words):
         change("cat-1.wav", soundfile.read(coded)[0][:38400]): "cat-1.wav",
         change("dan-1.wav", original("eve-1.wav")): "eve-1.wav",
     }
-    refuses("4 files are not what their names say", run, folder / "in", out, kind=LossError)
-    told = json.loads((tmp_path / "out.evidence.json").read_text())
+    told = measured(folder / "in", out, why="4 files are not what their names say")
     assert {name: own["of"] for name, own in told["wrong"].items()} == wrong
     assert {own["is"] for own in told["wrong"].values()} == {"original"}
     assert {*told["originals"]} == {*wrong}
     assert "4 files of OUT are originals" in told["decision"]["Not hidden"]
     assert told["verdict"].startswith("✗ does not anonymise")
-    printed, page = capsys.readouterr().err, (tmp_path / "out.evidence.html").read_text()
+    printed, page = capsys.readouterr().err, beside(out)
     for name, of in wrong.items():
         note = f"{name}: is the original {of}, unprotected"
         assert note in printed and note in page
@@ -439,30 +452,26 @@ def test_voices_under_each_others_names_counted_as_hidden(folder, tmp_path):
         out = tmp_path / what
         for name, other in zip(names, names[1:] + names[:1], strict=True):
             write(out / name, soundfile.read(folder / side / other)[0])
-        given = ("--per", "speaker", folder / "in", out)
-        refuses("9 files are not what", run, *given, kind=LossError)
-        told = json.loads((tmp_path / f"{what}.evidence.json").read_text())
-        assert {name: own["is"] for name, own in told["wrong"].items()} == dict.fromkeys(
-            names, what
-        )
+        told = measured(*BY_SPEAKER, folder / "in", out, why="9 files are not what")
+        assert {*told["wrong"]} == {*names} and {own["is"] for own in told["wrong"].values()} == {
+            what
+        }
         assert told["attacks"][1]["recordings"]["named_by_recording"] > 0.5
         assert told["verdict"].startswith("✗")
 
 
-def test_overwritten_files_counted_as_what_was_made(folder, tmp_path, capsys):
+def test_overwritten_files_counted_as_what_was_made(copies, capsys):
     """They are heard as they are, which is what would be published, and named."""
-    ins, out = (shutil.copytree(folder / side, tmp_path / side) for side in ("in", "out"))
+    ins, out = copies
     write(out / "ben-1.wav", 0.5 * soundfile.read(out / "ben-1.wav")[0])
-    refuses("1 files are not what their names say", run, ins, out, kind=LossError)
+    told = measured(ins, out, why="1 files are not what their names say")
     assert "ben-1.wav: was changed after it was made" in capsys.readouterr().err
-    told = json.loads((tmp_path / "out.evidence.json").read_text())
     assert "ben-1.wav" in told["recordings"]
     assert "find out what changed ben-1.wav" in told["decision"]["Before you publish"]
 
 
-def test_a_fault_of_a_judge_named_no_file(folder, tmp_path, monkeypatch, capsys):
+def test_a_fault_of_a_judge_named_no_file(copies, monkeypatch, capsys):
     """Nor what was wrong with it, where files were compared."""
-    ins, out = (shutil.copytree(folder / side, tmp_path / side) for side in ("in", "out"))
 
     def fails(self: Judges, pair: Pair, tick: object) -> Heard:
         if pair.name == "cat-1.wav":
@@ -471,7 +480,7 @@ def test_a_fault_of_a_judge_named_no_file(folder, tmp_path, monkeypatch, capsys)
 
     hear = Judges.hear
     monkeypatch.setattr(Judges, "hear", fails)
-    refuses("1 of 9 recordings were left out", run, ins, out, kind=LossError)
+    measured(*copies, why="1 of 9 recordings were left out")
     assert re.search("left out: .*cat-1.wav: a fault .*ZeroDivision", capsys.readouterr().err)
 
 
@@ -479,23 +488,21 @@ def test_a_fault_of_a_judge_named_no_file(folder, tmp_path, monkeypatch, capsys)
 def test_the_attacker_with_the_system_heard_another_level(folder, tmp_path, level, ends):
     """They protect as `make protect` does, at the level and with the ends that it writes."""
     write(tmp_path / "in/ben-1.wav", 0.2 * soundfile.read(folder / "in/ben-1.wav")[0])
-    words = ("--system", SYSTEM, "--nj", 1, "--key-file", folder / "key", "--level", level)
-    folders = ("--ends", ends, tmp_path / "in", tmp_path / "out")
-    assert protect([str(word) for word in (*words, *folders)]) == 0
+    words = ("--key-file", folder / "key", "--level", level, "--ends", ends)
+    protect(*words, tmp_path / "in", tmp_path / "out")
     samples, made = (soundfile.read(tmp_path / side / "ben-1.wav")[0] for side in ("in", "out"))
     system = load_system(SYSTEM, key_number(KEY)).anonymiser
     again = protect_samples(samples, "ben-1.wav", system, level, ends)
     assert np.abs(again - made).max() < 1e-4
 
 
-def test_a_copy_counted_as_another_person(folder, tmp_path, capsys):
-    ins, out = (shutil.copytree(folder / side, tmp_path / side) for side in ("in", "out"))
+def test_a_copy_counted_as_another_person(copies, capsys):
+    ins, out = copies
     (out / JOURNAL).unlink()
     write(ins / "zoe-1.wav", 0.5 * soundfile.read(ins / "ann-1.wav")[0])
     shutil.copy(out / "ann-1.wav", out / "zoe-1.wav")
-    refuses("1 of 10 recordings were left out", run, ins, out, kind=LossError)
+    told = measured(ins, out, why="1 of 10 recordings were left out")
     assert "zoe-1.wav: is the same recording as" in capsys.readouterr().err
-    told = json.loads((tmp_path / "out.evidence.json").read_text())
     assert told["copies"] == {"zoe-1.wav": "ann-1.wav"} and len(told["recordings"]) == 9
 
 
@@ -525,25 +532,18 @@ def test_people_of_an_interview_were_taken_for_one(tmp_path: Path, capsys) -> No
         write(tmp_path / f"in/r{i}.wav", wave / np.abs(wave).max() * 0.3)
         rows = [f"{3 * n}\t{3 * n + 3}\t{('INT', f'guest {i}')[n % 2]}\n" for n in range(4)]
         (tmp_path / f"in/r{i}.tsv").write_text("".join(rows))
-    words = ["--system", SYSTEM, "--nj", 1, "--per", "speaker", "--turns", "beside"]
-    told = [*words, tmp_path / "in", tmp_path / "out"]
-    assert protect([str(word) for word in told]) == 0
-    assert run(*words[4:], tmp_path / "in", tmp_path / "out") == 0
-    found = json.loads((tmp_path / "out.evidence.json").read_text())
-    people = found["recordings"]
-    assert people["r0.wav: INT"] == people["r4.wav: INT"] == "INT"
-    assert people["r3.wav: guest 3"] == "guest 3"
-    assert len(set(people.values())) == 6
-    assert "whoever the turns name" in (tmp_path / "out.evidence.html").read_text()
-    kept = tmp_path / "kept"
-    assert protect([str(word) for word in [*words, "--keep", "INT", tmp_path / "in", kept]]) == 0
-    assert run(*words[4:], tmp_path / "in", kept) == 0
-    people = json.loads((tmp_path / "kept.evidence.json").read_text())["recordings"]
-    assert set(people.values()) == {f"guest {i}" for i in range(5)}
-    plain = [*words[:4], tmp_path / "in", tmp_path / "plain"]
-    assert protect([str(word) for word in plain]) == 0
-    assert run(tmp_path / "in", tmp_path / "plain") == 0
-    assert (
-        "all people of a recording were taken for one"
-        in (tmp_path / "plain.evidence.html").read_text()
-    )
+    ins, said = tmp_path / "in", (*BY_SPEAKER, "--turns", "beside")
+
+    def people(out: Path, *words: object, turns: tuple[str, ...] = said) -> dict[str, str]:
+        protect(*turns, *words, ins, out)
+        return measured(*turns, ins, out)["recordings"]
+
+    found = people(tmp_path / "out")
+    assert found["r0.wav: INT"] == found["r4.wav: INT"] == "INT"
+    assert found["r3.wav: guest 3"] == "guest 3"
+    assert len(set(found.values())) == 6
+    assert "whoever the turns name" in beside(tmp_path / "out")
+    found = people(tmp_path / "kept", "--keep", "INT")
+    assert set(found.values()) == {f"guest {i}" for i in range(5)}
+    people(tmp_path / "plain", turns=())
+    assert "all people of a recording were taken for one" in beside(tmp_path / "plain")
