@@ -50,31 +50,6 @@ def test_a_threshold_needs_both_kinds_of_trial_in_all_lists_together(tmp_path: P
     refuses("no nontarget trial; both kinds", compute, tmp_path, "threshold", *lists[:3])
 
 
-# What docs/metrics/README.md and users rely on.
-RANKS = [*(f"cmc_{k}" for k in (1, 5, 10, 20, 50)), "auc_cmc", "mean_rank", "mean_rank_all_mates"]
-VERIFICATION_KEYS = {
-    "n_target", "n_nontarget", "n_segments", "eer", "eer_normalised", "eer_rocch", "cllr",
-    "cllr_min", "d_ece", "d_ece_raw", "l_w", "tag", "linkability", "linkability_mean",
-    "linkability_per_speaker", "columns",
-}  # fmt: skip
-CALIBRATION_KEYS = {
-    "d_ece_f0", "d_ece_f1", "l_w_f0", "l_w_f1", "c_ece_linear", "c_ece_isotonic",
-    "c_ece_uncalibrated", "cllr_linear", "cllr_isotonic", "linear_slope", "linear_offset",
-}  # fmt: skip
-SIMILARITY_KEYS = {
-    "deid", "g_vd", "deid_2020", "g_vd_2020", "d_ece_op_oo", "cllr_min_op_oo", "g_d_ece",
-    "g_cllr_min", "deid_per_speaker", "g_vd_per_speaker",
-    *(f"{name}_{s}" for s in ("oo", "op", "pp")
-      for name in ("d_diag", "sim", "sim2020", "cllr_min", "d_ece", "zoo")),
-}  # fmt: skip
-LEAKAGE_KEYS = {
-    *RANKS, *(f"{name}_no_same_utt" for name in RANKS), "cca_top10", "p_cos", "p_mse",
-    *(f"chance_{c}{name}" for name in RANKS if "rank" not in name for c in ("", "clustered_")),
-    *(f"p_value_{name}" for name in RANKS if "mates" not in name), "p_cos_held_out",
-    "cca_top10_held_out",
-}  # fmt: skip
-
-
 # --- the six conditions of VoicePrivacy 2020 (libri_test, B1) ---
 
 
@@ -135,10 +110,10 @@ def lists(tmp_path: Path) -> tuple[Path, Path]:
     return write_lists(tmp_path, list(rng.normal(1, 1, 40)), list(rng.normal(0, 1, 90)))
 
 
-def test_verification_writes_every_key(tmp_path: Path, lists: tuple[Path, Path]) -> None:
+def test_an_omega_is_in_the_name_of_its_linkability(
+    tmp_path: Path, lists: tuple[Path, Path]
+) -> None:
     found = compute(tmp_path, "verification", "--omega", "0.5", "--omega", "2", *lists)
-    omegas = {f"linkability{m}_omega_{x}" for m in ("", "_mean") for x in ("0.5", "2")}
-    assert set(found) >= VERIFICATION_KEYS | omegas
     assert (found["n_target"], found["n_nontarget"]) == (40, 90)
     assert found["linkability_omega_0.5"] <= found["linkability"] <= found["linkability_omega_2"]
 
@@ -183,10 +158,9 @@ def test_unprotected_scores_of_another_list_are_named(tmp_path: Path) -> None:
     refuses(r"other.*no score|no score.*other", compute, tmp_path, *words)
 
 
-def test_calibration_writes_every_key(tmp_path: Path, lists: tuple[Path, Path]) -> None:
+def test_calibration_defines_every_figure(tmp_path: Path, lists: tuple[Path, Path]) -> None:
     f1 = write_scores(tmp_path / "f1", lists[0], np.random.default_rng(1).normal(size=130))
     found = compute(tmp_path, "calibration", *lists, f1)
-    assert set(found) >= CALIBRATION_KEYS
     assert None not in found.values()
     write_map(tmp_path / "utt2spk", {f"t{i}": f"t{i}" for i in range(130)})
     counted = compute(tmp_path, "calibration", "--utt2spk", tmp_path / "utt2spk", *lists, f1)
@@ -213,10 +187,9 @@ def pair_files(folder: Path, speakers: int = 4, segments: int = 3) -> list[Path]
     return files
 
 
-def test_similarity_writes_every_key_and_infinity_as_text(tmp_path: Path) -> None:
+def test_similarity_writes_infinity_as_text(tmp_path: Path) -> None:
     utt2spk, *files = pair_files(tmp_path)
     found = compute(tmp_path, "similarity", "--utt2spk", utt2spk, "--bootstrap", 20, *files)
-    assert set(found) >= SIMILARITY_KEYS
     assert found["g_vd"] == "-inf"
     assert found["g_vd_per_speaker"]["s1"] == "-inf"
     assert found["intervals"]["g_vd"][0] == "-inf"
@@ -246,10 +219,12 @@ def text_archive(path: Path, vectors: dict[str, np.ndarray]) -> Path:
 
 def test_leakage_without_a_second_segment_has_every_key(tmp_path: Path) -> None:
     """Chance levels without the own utterance were left out where they are undefined."""
-    protected, utt2spk, original, scp = leakage_files(tmp_path)
+    protected, utt2spk, *vectors = leakage_files(tmp_path)
+    words = ("leakage", "--utt2spk", utt2spk, *vectors)
+    several = compute(tmp_path, *words)
     write_map(utt2spk, {utt: utt for utt in protected})
-    found = compute(tmp_path, "leakage", "--utt2spk", utt2spk, original, scp)
-    assert set(found) >= LEAKAGE_KEYS
+    found = compute(tmp_path, *words)
+    assert found.keys() >= several.keys()
     own = [name for name in found if name.endswith("_no_same_utt")]
     assert {name.removesuffix("_no_same_utt") for name in own} >= {"cmc_1", "chance_cmc_1"}
     assert all(found[name] is None for name in own)
