@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from local.compute_metrics import main
-from local.options import to_json
 from tests.recipes import ROOT, Done, run_words
 from tests.refusals import refuses
 from tests.scored import compute, write_lists, write_scores, xvectors
@@ -238,12 +237,6 @@ def test_only_blanks_and_tabs_separate_fields_of_utt2spk(tmp_path: Path) -> None
     utt2spk.write_text("a\u00a0b\tm\nc  n\n")
     found = compute(tmp_path, "verification", "--utt2spk", utt2spk, trials, scores)
     assert (found["n_speakers"], found["eer"]) == (2, 0.0)
-
-
-def test_what_json_cannot_hold() -> None:
-    nan, inf = float("nan"), float("inf")
-    held = to_json({"a": nan, "b": [inf, -inf], "c": (1, "x", None)})
-    assert held == {"a": None, "b": ["inf", "-inf"], "c": [1, "x", None]}
 
 
 def test_it_starts_without_heavy_packages(tmp_path: Path) -> None:

@@ -16,21 +16,7 @@ import soundfile
 
 from local.evidence import figures as evidence
 from local.evidence import identity
-from local.evidence.figures import (
-    AGAIN,
-    KNOWN,
-    PAIR,
-    PROTECTED,
-    SAID,
-    Found,
-    Heard,
-    Judges,
-    Pair,
-    Use,
-    _evidence,
-    assess,
-    value,
-)
+from local.evidence.figures import value
 from local.measure_evidence import main
 from local.metrics.intervals import key
 from local.report.select import NAMED, Evidence, Level, judge
@@ -92,7 +78,7 @@ def judges(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(identity, "SAME", 0.98)  # as a warp hardly changes these vowels
     monkeypatch.setattr(
         evidence, "load_judges",
-        lambda *made: (Judges({"ear": Ear()}, None, lambda _: Quality(3.0), *made),
+        lambda *made: (evidence.Judges({"ear": Ear()}, None, lambda _: Quality(3.0), *made),
                        {"moonshine": "is not installed"}),
     )  # fmt: skip
     yield
@@ -169,21 +155,18 @@ def test_without_a_word_on_people_each_recording_is_a_person(folder: Path) -> No
 
 def heard(
     known: Vector, protected: Vector, n: int = N, encoder: str = "pyannote", watch: Any = iter
-) -> Found:
+) -> evidence.Found:
     """Evidence on n people, whose vectors these functions make."""
-    pairs = [Pair(f"{i:02d}.wav", f"{i:02d}", *2 * (Recording(Path(), None),)) for i in range(n)]  # type: ignore[arg-type]
-    vectors = [
-        {KNOWN: known(i), SAID: known(i), PAIR: protected(i), PROTECTED: protected(i),
-         AGAIN: protected(i + N)}
-        for i in range(n)
-    ]  # fmt: skip
-    after = Use("we read good boots", 3.0, "high")
-    return assess(pairs, {
-        pair.name: Heard(
-            {encoder: own}, (Use("we read good books", 4.0, "low" if i < 7 else "high"), after)
-        )
-        for i, (pair, own) in enumerate(zip(pairs, vectors, strict=True))
-    }, watch=watch)  # fmt: skip
+    pairs, heard_of, nothing = [], {}, Recording(Path(), None)  # type: ignore[arg-type]
+    after = evidence.Use("we read good boots", 3.0, "high")
+    for i in range(n):
+        before = evidence.Use("we read good books", 4.0, "low" if i < 7 else "high")
+        pairs.append(evidence.Pair(f"{i:02d}.wav", f"{i:02d}", nothing, nothing))
+        own = dict.fromkeys((evidence.KNOWN, evidence.SAID), known(i))
+        own |= dict.fromkeys((evidence.PAIR, evidence.PROTECTED), protected(i))
+        own[evidence.AGAIN] = protected(i + N)
+        heard_of[pairs[i].name] = evidence.Heard({encoder: own}, (before, after))
+    return evidence.assess(pairs, heard_of, watch=watch)
 
 
 def drawn(seed: int) -> Vector:
@@ -217,7 +200,7 @@ def test_who_hears_nothing_names_by_chance_and_the_verdict_does_not_say_found() 
 
 
 @pytest.mark.parametrize("bare", [0.0, 0.4])
-def test_without_a_learner_or_a_control_evidence_never_says_hides(monkeypatch, bare) -> None:
+def test_without_a_learner_or_a_control_evidence_never_says_hides(bare) -> None:
     """Whatever attackers find, and however narrow the intervals are that find nothing."""
     blind = {key("eer", recordings=n): 0.5 for n in ("1", "3", "10", "30", "all")}
     blind |= {NAMED: 1 / N, f"chance_{NAMED}": 1 / N}
@@ -226,7 +209,9 @@ def test_without_a_learner_or_a_control_evidence_never_says_hides(monkeypatch, b
     linking |= {"intervals": {"eer": (0.49, 0.51), "eer_rise": (0.4, 0.5)}}
     able = {"linking": {"eer": bare, "intervals": {"eer": (bare, bare)}}, "recordings": blind}
     found = {"linking": linking, "recordings": blind}
-    attacks = [_evidence(who, "pyannote", found, able) for who in ("ignorant", "lazy_informed")]
+    attacks = [
+        evidence._evidence(who, "pyannote", found, able) for who in ("ignorant", "lazy_informed")
+    ]
     assert all(own.several and not own.controlled for own in attacks)
     level = Level.UNJUDGED if bare else Level.UNSHOWN
     assert judge(attacks).level is level
@@ -473,13 +458,13 @@ def test_overwritten_files_counted_as_what_was_made(copies, capsys):
 def test_a_fault_of_a_judge_named_no_file(copies, monkeypatch, capsys):
     """Nor what was wrong with it, where files were compared."""
 
-    def fails(self: Judges, pair: Pair, tick: object) -> Heard:
+    def fails(self: evidence.Judges, pair: evidence.Pair, tick: object) -> evidence.Heard:
         if pair.name == "cat-1.wav":
             raise ZeroDivisionError
         return hear(self, pair, lambda _: None)
 
-    hear = Judges.hear
-    monkeypatch.setattr(Judges, "hear", fails)
+    hear = evidence.Judges.hear
+    monkeypatch.setattr(evidence.Judges, "hear", fails)
     measured(*copies, why="1 of 9 recordings were left out")
     assert re.search("left out: .*cat-1.wav: a fault .*ZeroDivision", capsys.readouterr().err)
 
@@ -506,7 +491,7 @@ def test_a_copy_counted_as_another_person(copies, capsys):
     assert told["copies"] == {"zoe-1.wav": "ann-1.wav"} and len(told["recordings"]) == 9
 
 
-def test_one_person_under_two_names_is_probably_one(monkeypatch) -> None:
+def test_one_person_under_two_names_is_probably_one() -> None:
     """Where recordings are as near to each other as halves of one: the last is the first's."""
     known = drawn(0)
     found = heard(lambda i: known(0) if i == N - 1 else known(i), drawn(3))
@@ -522,7 +507,7 @@ def test_pairs_of_many_recordings_grew_with_their_square(monkeypatch) -> None:
     assert figures["recordings"]["named_by_recording"] == 1.0
 
 
-def test_people_of_an_interview_were_taken_for_one(tmp_path: Path, capsys) -> None:
+def test_people_of_an_interview_were_taken_for_one(tmp_path: Path) -> None:
     """Whoever asks in all recordings is one person, and halves are of a person's own turns; who was
     kept as they are is not measured. Without turns the page says what it took for one."""
     for i in range(5):

@@ -244,6 +244,20 @@ def audio_of(data: Path) -> TrainingAudio:
     return load_training_audio(wav, utt2spk, cache_gb=1.0, minimum_seconds=0.5)
 
 
+def make_wavlm(folder: Path, seed: int = 0) -> Path:
+    """A small WavLM of two layers of 16 values in the form of the hub, not trained."""
+    from transformers import WavLMConfig, WavLMModel
+
+    torch.manual_seed(seed)
+    config = WavLMConfig(
+        hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=16,
+        num_conv_pos_embeddings=16, num_conv_pos_embedding_groups=2, conv_dim=[8] * 7,
+        feat_extract_norm="layer",
+    )  # fmt: skip
+    WavLMModel(config).save_pretrained(folder)
+    return folder
+
+
 def some_target(n_values: int, seed: int = 3, pitch: float = 150.0) -> Target:
     """A pseudo-speaker with an x-vector of so many values."""
     xvector = np.random.default_rng(seed).standard_normal(n_values)
