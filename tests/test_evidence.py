@@ -150,7 +150,9 @@ def test_without_a_word_on_people_each_recording_is_a_person(folder: Path) -> No
     bare = measured(folder / "in", folder / "out")["attacks"][0]
     assert bare["linking"]["n_nontarget"] == 72
     assert bare["linking"]["n_target_speakers"] == 9
-    assert "each recording counts as a person" in beside(folder / "out")
+    page = beside(folder / "out")
+    assert "each recording counts as a person" in page
+    assert "all people of a recording were taken for one" in page
 
 
 def heard(
@@ -509,7 +511,7 @@ def test_pairs_of_many_recordings_grew_with_their_square(monkeypatch) -> None:
 
 def test_people_of_an_interview_were_taken_for_one(tmp_path: Path) -> None:
     """Whoever asks in all recordings is one person, and halves are of a person's own turns; who was
-    kept as they are is not measured. Without turns the page says what it took for one."""
+    kept as they are is not measured."""
     for i in range(5):
         heights = [(100, 500), (250 + 25 * i, 500 + 130 * i)]
         said = [voice(3.0, *heights[n % 2], 9 * i + n) for n in range(4)]
@@ -517,9 +519,9 @@ def test_people_of_an_interview_were_taken_for_one(tmp_path: Path) -> None:
         write(tmp_path / f"in/r{i}.wav", wave / np.abs(wave).max() * 0.3)
         rows = [f"{3 * n}\t{3 * n + 3}\t{('INT', f'guest {i}')[n % 2]}\n" for n in range(4)]
         (tmp_path / f"in/r{i}.tsv").write_text("".join(rows))
-    ins, said = tmp_path / "in", (*BY_SPEAKER, "--turns", "beside")
+    ins, turns = tmp_path / "in", (*BY_SPEAKER, "--turns", "beside")
 
-    def people(out: Path, *words: object, turns: tuple[str, ...] = said) -> dict[str, str]:
+    def people(out: Path, *words: object) -> dict[str, str]:
         protect(*turns, *words, ins, out)
         return measured(*turns, ins, out)["recordings"]
 
@@ -530,5 +532,3 @@ def test_people_of_an_interview_were_taken_for_one(tmp_path: Path) -> None:
     assert "whoever the turns name" in beside(tmp_path / "out")
     found = people(tmp_path / "kept", "--keep", "INT")
     assert set(found.values()) == {f"guest {i}" for i in range(5)}
-    people(tmp_path / "plain", turns=())
-    assert "all people of a recording were taken for one" in beside(tmp_path / "plain")

@@ -130,7 +130,7 @@ def test_acceptance_11_own_frames_give_the_source_back():
 
 
 def test_a_share_of_the_source_alone_has_the_voices_mean_and_deviation():
-    """The source's own frames, moved to the voice's mean and deviation; and nothing else changed."""
+    """The source's own frames, moved to these; and nothing else changed."""
     source, codes = random_frames(1, 200).envelope, 3 * random_frames(2, 400).envelope + 1
     voice = IndexedVoice(FrameIndex(match_vectors(codes)), codes)
     out = match_envelope(source, [voice], (1.0,), 4, 1.0)
