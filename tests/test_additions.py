@@ -36,7 +36,7 @@ from steps.synthesis import base as synthesisers
 from steps.training.settings import read_config
 from tests.corpus_trees import ROOT, write_audio
 from tests.recipes import run_words
-from tests.refusals import accepts, refuses
+from tests.refusals import accepts, refuses, refuses_words
 from tests.scored import write_lists
 from tests.test_compute_metrics import leakage_files
 from tests.test_house import check_links
@@ -175,11 +175,8 @@ def test_an_encoder_is_a_class_a_line_and_a_yaml(tmp_path, monkeypatch):
     noise = np.random.default_rng(0).normal(size=16000)
     assert encoders.load_encoder(str(tmp_path)).embed(noise).shape == (80,)
     (tmp_path / "encoder.yaml").write_text(yaml.safe_dump({**plain, "encoder": "tot"}))
-    refuses(
-        "ecapa, xvector, resemblyzer, pyannote, ecapa_dual, toy; did you mean toy",
-        encoders.load_encoder,
-        str(tmp_path),
-    )
+    said = "ecapa, xvector, resemblyzer, pyannote, ecapa_dual, toy; did you mean toy"
+    refuses(said, encoders.load_encoder, str(tmp_path))
 
 
 def test_a_pretrained_encoder_and_content_are_a_class_and_a_line(monkeypatch):
@@ -213,11 +210,8 @@ def test_a_recogniser_is_a_class_and_a_line(tmp_path, monkeypatch, make_data_dir
     data, out = make_data_dir(tmp_path / "data"), tmp_path / "out"
     accepts(decode.main, "toy:so", data, out)
     assert set(read_map(out / "text").values()) == {"so"}
-    refuses(
-        "toy:so: takes no --language",
-        decode.main,
-        ["--language", "de", "toy:so", str(data), str(out)],
-    )
+    words = ("--language", "de", "toy:so", data, out)
+    refuses_words("toy:so: takes no --language", decode.main, *words)
 
 
 def test_a_recogniser_of_emotions_is_a_function_and_a_line(tmp_path, monkeypatch, make_data_dir):

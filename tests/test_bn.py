@@ -426,18 +426,14 @@ def test_a_melody_forgot_whom_the_network_under_it_learnt_from(
     shutil.copytree(trained, model / "synthesiser")
     (model / "spklist").write_text("bea\n")  # a model has its list beside the network
     seen = make_data_dir(tmp_path / "seen", {"bea": 1})
-    words = [conf, pool, pool, tmp_path / "out"]
-
-    def run(*options: object) -> int:
-        given = (*options, "--onto", model / "synthesiser", *words)
-        return train_program([str(word) for word in given])
-
-    refuses("speaker bea .* is also in .*seen", run, "--not-speakers-of", seen)
-    assert run() == 0
+    beside, words = ("--not-speakers-of", seen), (conf, pool, pool, tmp_path / "out")
+    words = ("--onto", model / "synthesiser", *words)
+    refuses_words("speaker bea .* is also in .*seen", train_program, *beside, *words)
+    accepts(train_program, *words)
     spklist = tmp_path / "out/spklist"
     assert spklist.read_text().split() == ["bea", *(f"s{i}" for i in range(6))]
     (model / "spklist").unlink()
-    assert run("--not-speakers-of", seen) == 0
+    accepts(train_program, *beside, *words)
     assert not spklist.exists()
 
 

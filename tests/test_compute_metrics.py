@@ -10,7 +10,7 @@ import pytest
 
 from local.compute_metrics import main
 from tests.recipes import ROOT, Done, run_words
-from tests.refusals import refuses
+from tests.refusals import refuses, refuses_words
 from tests.scored import compute, write_lists, write_scores, xvectors
 from utils.tables import write_map
 
@@ -203,11 +203,8 @@ def leakage_files(folder: Path) -> tuple[dict[str, np.ndarray], Path, Path, Path
     utts = [f"s{i % 5}-{i:02d}" for i in range(80)]
     write_map(folder / "utt2spk", {utt: utt[:2] for utt in utts})
     vectors, protected = ({u: rng.normal(size=12) for u in utts} for _ in range(2))
-    original, scp = (
-        xvectors(folder / "original", vectors),
-        xvectors(folder / "protected", protected),
-    )
-    return protected, folder / "utt2spk", original, scp
+    original = xvectors(folder / "original", vectors)
+    return protected, folder / "utt2spk", original, xvectors(folder / "protected", protected)
 
 
 def text_archive(path: Path, vectors: dict[str, np.ndarray]) -> Path:
@@ -321,7 +318,7 @@ def test_a_user_error_is_one_line_without_traceback(tmp_path: Path, run_process:
 
 def test_out_that_cannot_be_written(tmp_path: Path) -> None:
     files = write_lists(tmp_path, [1.0], [0.0])
-    refuses("cannot be written", main, ["verification", *map(str, files), str(tmp_path)])
+    refuses_words("cannot be written", main, "verification", *files, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -332,7 +329,7 @@ def test_usage_errors(arguments: str) -> None:
     refuses("--help says more", main, ["verification", *arguments.split()])
 
 
-def test_bootstrap_needs_speakers(tmp_path: Path) -> None:
+def test_bootstrap_needs_speakers() -> None:
     for command in (["verification"], ["gains", "t", "s", "t", "s"]):
         words = [*command, "--bootstrap", "5", "trials", "scores", "-"]
         refuses("--bootstrap needs --utt2spk", main, words)
@@ -343,26 +340,25 @@ def test_the_last_of_two_scores_of_as_many_enrolled_recordings_was_taken(tmp_pat
     write_map(utt2spk := tmp_path / "utt2spk", {"t0": "a", "t1": "b"})
     twice = ("--enrolled", "3", scores) * 2
     options = ("--recordings", "--utt2spk", utt2spk, *twice)
-    words = map(str, ("verification", *options, listed, scores, "-"))
-    refuses("--enrolled: a number of recordings is given twice", main, [*words])
-    words = map(str, ("verification", "--enrolled", "3", scores, listed, scores, "-"))
-    refuses("--enrolled is for --recordings; give both", main, [*words])
+    words = ("verification", *options, listed, scores, "-")
+    refuses_words("--enrolled: a number of recordings is given twice", main, *words)
+    words = ("verification", "--enrolled", "3", scores, listed, scores, "-")
+    refuses_words("--enrolled is for --recordings; give both", main, *words)
 
 
 def test_the_strongest_of_attackers_whose_draws_are_given(tmp_path: Path) -> None:
     """Two draws of the first attacker are averaged: EERs of 0 and 1/2 give 1/4, as one does."""
     trials = [(m, f"{p}{r}") for p in "abc" for r in range(2) for m in "abc"]
     listed, first, again, other = (tmp_path / name for name in ("t", "s", "again", "other"))
-    listed.write_text("".join(
-        f"{m} {utt} {'target' if m == utt[0] else 'nontarget'}\n" for m, utt in trials
-    ))  # fmt: skip
+    label = {f"{m} {u}": "target" if m == u[0] else "nontarget" for m, u in trials}
+    write_map(listed, label, blanks=True)
     for path, of in ((first, 1), (again, 0), (other, 0)):
-        path.write_text("".join(f"{m} {utt} {of * (m == utt[0])}\n" for m, utt in trials))
+        write_map(path, {pair: of * (x == "target") for pair, x in label.items()}, blanks=True)
     write_map(tmp_path / "utt2spk", {utt: utt[0] for _, utt in trials})
     options = ["--utt2spk", tmp_path / "utt2spk", "--another-attacker", other]
     found = compute(tmp_path, "strongest", *options, "--draw-of", first, again, listed, first)
     assert found["eer"] == 0.25 and found["n_attacks"] == 2
     alone = compute(tmp_path, "strongest", *options, listed, first)
     assert alone["eer_all_recordings"] == 0.0
-    words = ["strongest", *map(str, options), "--draw-of", "x", "y", str(listed), str(first), "-"]
-    refuses("--draw-of x: no attacker has these scores", main, words)
+    words = ("strongest", *options, "--draw-of", "x", "y", listed, first, "-")
+    refuses_words("--draw-of x: no attacker has these scores", main, *words)

@@ -263,12 +263,9 @@ def bad(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pat
     made, tmp_path = {}, tmp_path_factory.mktemp("bad")
 
     def pair(name: str) -> tuple[Path, Path]:
-        made[f"{name}/in"], made[f"{name}/out"] = tmp_path / name / "in", tmp_path / name / "out"
         for side in ("in", "out"):
-            (tmp_path / name / side).mkdir(parents=True)
-            for path in (folder / side).iterdir():
-                (tmp_path / name / side / path.name).write_bytes(path.read_bytes())
-        return tmp_path / name / "in", tmp_path / name / "out"
+            made[f"{name}/{side}"] = shutil.copytree(folder / side, tmp_path / name / side)
+        return made[f"{name}/in"], made[f"{name}/out"]
 
     ins, out = pair("cut")
     (ins / "noise.wav").write_bytes(b"RIFF no audio")

@@ -244,9 +244,8 @@ def test_constant_targets_are_the_real_speakers_nearest_to_the_centroids():
         generator = make("constant", pool, seed=seed)
         first = [pool[1][ranking[0]] for ranking in generator.targets]
         assert first == nearest
-        assert [generator.pool.genders[ranking[0]] for ranking in generator.targets] == [
-            "f"
-        ] * 20 + ["m"] * 20
+        genders = [generator.pool.genders[ranking[0]] for ranking in generator.targets]
+        assert genders == ["f"] * 20 + ["m"] * 20
     assert not generator.notes and not generator.is_random and generator.needs == ()
     for number in (1, 20, 21, 40):
         generator = make("constant", pool, target=number)
@@ -262,9 +261,8 @@ def test_constant_targets_of_a_small_pool():
     generator = make("constant", fan(), target=7)
     assert generator.generate(Wanted(KEY))[1]["speakers"] == "m01"  # all are targets, 6 + 6
     assert "pool has 6 speakers of gender f: all are targets" in generator.notes[0]
-    refuses(
-        r"x.yaml: generator.target: 13; a number from 1 to 12", make, "constant", fan(), target=13
-    )
+    said = r"x.yaml: generator.target: 13; a number from 1 to 12"
+    refuses(said, make, "constant", fan(), target=13)
     twins = np.ones((4, 2)), list("abcd"), list("ffmm")
     with pytest.warns(UserWarning, match="distinct"):  # scikit-learn's
         assert "nearest to two centroids: a, c" in make("constant", twins, clusters=2).notes[0]
@@ -289,9 +287,7 @@ def test_bad_pools_and_sources(plda):
             ("of gender m: it lacks this gender", "m", females), ("has no genders", "f", unknown),
         ):  # fmt: skip
             pool, wanted = (vectors, speakers, genders), Wanted(KEY, SOURCE, gender=gender)
-            refuses(
-                said, lambda n, pool, wanted: make(n, pool).generate(wanted), name, pool, wanted
-            )
+            refuses(said, lambda n, p, w: make(n, p).generate(w), name, pool, wanted)
         refuses("pool: no speaker is in it", make, name, (np.zeros((0, 2)), [], []))
     for name in ("farthest", "average", "dense"):
         generator = make(name, fan(), **({"damping": 0.9} if name == "dense" else {}))

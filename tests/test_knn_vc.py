@@ -104,11 +104,10 @@ class TestMatching:
 
     def test_ties_go_to_the_first_and_zeros_have_no_direction(self):
         frames = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 0.0], [2.0, 0.0]])
-        assert FrameIndex(frames).search(np.array([[1.0, 0.0]]), 2).tolist() == [[1, 2]]
-        assert FrameIndex(frames, "cosine").search(np.array([[1.0, 0.0]]), 3).tolist() == [
-            [1, 2, 3]
-        ]
-        assert FrameIndex(frames, "cosine").search(np.zeros((1, 2)), 1).tolist() == [[0]]
+        right, by_cosine = np.array([[1.0, 0.0]]), FrameIndex(frames, "cosine")
+        assert FrameIndex(frames).search(right, 2).tolist() == [[1, 2]]
+        assert by_cosine.search(right, 3).tolist() == [[1, 2, 3]]
+        assert by_cosine.search(np.zeros((1, 2)), 1).tolist() == [[0]]
 
     @pytest.mark.parametrize("k", [0, 4])
     def test_k_within_the_frames(self, k):
@@ -246,12 +245,10 @@ class TestContent:
         pool = VoicePool.load(voices, "cepstra")
         extractor = load_extractor("cepstra")
         system = WorldConverter(pool, 1, "none", 0.0, extractor)
-        frames = analyse(wave)
-        found = match_envelope(
-            frames.envelope, [system._voice("a")], (1.0,), 1, 0.0, extractor(wave)
-        )
-        loud = loud_frames(frames.envelope)
-        np.testing.assert_allclose(found[loud, 1:], frames.envelope[loud, 1:], atol=1e-3)
+        envelope, voice = analyse(wave).envelope, system._voice("a")
+        found = match_envelope(envelope, [voice], (1.0,), 1, 0.0, extractor(wave))
+        loud = loud_frames(envelope)
+        np.testing.assert_allclose(found[loud, 1:], envelope[loud, 1:], atol=1e-3)
         out, told = load(self.CONF, voices).transform(wave, key("spk"), source("a"))
         assert told["target"] == "b"
         assert len(out) == len(wave)

@@ -274,7 +274,7 @@ def test_bad_input_is_one_line(written, sides, tmp_path):
     utt2spk.write_text(whole)
     fails("bins from 1.0 to -1.0", "--range", "1", "-1", *written)
     x = np.array(trial.vectors)
-    x[5, 3] = np.nan
+    x[5, 13] = np.nan
     moved, others = ["f"] * len(trial), [f"x{s}" for s in trial.speakers]
     for name, options, changed, said in (
         ("others", (), {"speakers": others, "genders": None}, "no target pair"),

@@ -38,10 +38,8 @@ def key(n: int = 4) -> dict[str, Any]:
         question("same", system, answer)
         for system in ("original", "b2") for answer in RIGHT for _ in range(n)
     ]  # fmt: skip
-    return {
-        "test": "t",
-        "questions": [*asked, *(question("quality", s) for s in ("original", "b2"))],
-    }
+    asked += [question("quality", system) for system in ("original", "b2")]
+    return {"test": "t", "questions": asked}
 
 
 def answers(b2: Sequence[str], marks: Sequence[int] = (5, 3), n: int = 4) -> list[Any]:
