@@ -4,7 +4,6 @@ import json
 import re
 import shutil
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
@@ -53,16 +52,13 @@ from steps.synthesis.world import WorldFrames, analyse
 from steps.train_synthesiser import main as train_program
 from steps.training.settings import read_config
 from tests.refusals import accepts, refuses, refuses_words
-from tests.world import RATE, assert_same_network, audio_of, make_wavlm, voice
+from tests.world import RATE, assert_same_network, audio_of, make_wavlm, needs_wheel, voice
 from utils.settings import parse_settings, read_settings, to_plain, write_settings
 from utils.tables import read_map, write_map
 
 ROOT = Path(__file__).resolve().parents[1]
 CONF = ROOT / "egs/TEMPLATE/conf/synthesisers"
 __all__ = ["pool"]  # a fixture
-needs_wheel = pytest.mark.skipif(
-    find_spec("moonshine_voice") is None, reason="moonshine-voice has no wheel here"
-)
 
 
 class Bands:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from test_bn import CONF, Bands, needs_wheel, no_recogniser, settings, target, train
+from test_bn import CONF, Bands, no_recogniser, settings, target, train
 from test_source_filter import N_XVECTOR, pool
 
 from steps.asr.engines import DECODER, MoonshineEncoder, find_model
@@ -21,7 +21,7 @@ from steps.synthesis.world import WorldFrames, analyse_finely, synthesise
 from steps.training.audio import hold_out
 from steps.training.settings import read_config
 from tests.refusals import refuses
-from tests.world import assert_same_network, audio_of, stopped_at, voice
+from tests.world import assert_same_network, audio_of, needs_wheel, stopped_at, voice
 
 __all__ = ["no_recogniser", "pool"]  # fixtures
 

@@ -3,6 +3,7 @@
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,9 @@ from utils.seeds import Draws
 from utils.tables import read_map, write_id_lists, write_map
 
 RATE = 16000
+needs_wheel = pytest.mark.skipif(
+    find_spec("moonshine_voice") is None, reason="moonshine-voice has no wheel here"
+)
 NETWORK = """
   {channels: [8, 8, 8, 16], kernel_sizes: [5, 3, 3, 1], dilations: [1, 2, 3, 1], embedding: 6,
   attention_channels: 4, se_channels: 4}
