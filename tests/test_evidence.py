@@ -211,9 +211,8 @@ def test_without_a_learner_or_a_control_evidence_never_says_hides(bare) -> None:
     linking |= {"intervals": {"eer": (0.49, 0.51), "eer_rise": (0.4, 0.5)}}
     able = {"linking": {"eer": bare, "intervals": {"eer": (bare, bare)}}, "recordings": blind}
     found = {"linking": linking, "recordings": blind}
-    attacks = [
-        evidence._evidence(who, "pyannote", found, able) for who in ("ignorant", "lazy_informed")
-    ]
+    names = ("ignorant", "lazy_informed")
+    attacks = [evidence._evidence(who, "pyannote", found, able) for who in names]
     assert all(own.several and not own.controlled for own in attacks)
     level = Level.UNJUDGED if bare else Level.UNSHOWN
     assert judge(attacks).level is level
@@ -437,9 +436,8 @@ def test_voices_under_each_others_names_counted_as_hidden(folder, tmp_path):
         for name, other in zip(names, names[1:] + names[:1], strict=True):
             write(out / name, soundfile.read(folder / side / other)[0])
         told = measured(*BY_SPEAKER, folder / "in", out, why="9 files are not what")
-        assert {*told["wrong"]} == {*names} and {own["is"] for own in told["wrong"].values()} == {
-            what
-        }
+        kinds = {name: own["is"] for name, own in told["wrong"].items()}
+        assert kinds == dict.fromkeys(names, what)
         assert told["attacks"][1]["recordings"]["named_by_recording"] > 0.5
         assert told["verdict"].startswith("✗")
 

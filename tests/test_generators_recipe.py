@@ -187,7 +187,7 @@ def test_generators_are_compared_on_the_same_people(tmp_path, monkeypatch):
             write_map(data / f"trials{kind}", trials, blanks=True)
             for system, apart in systems.items():
                 told = apart * np.array([*same.values()]) + rng.standard_normal(len(same))
-                attack = "semi_informed_backend.e+plda/AA"
+                attack = "semi_informed_backend.e+plda/AA"  # of original speech nobody reads it
                 if kind:
                     attack = f"similarity.e+plda/{'OO' if system == 'original' else 'PP'}"
                 at = scores / system / attack / f"t_{gender}"
