@@ -88,15 +88,6 @@ def run_recipe(folder: Path, *options: str, script: str = "run.sh", status: int 
     return done
 
 
-def run_without_report(folder: Path, *options: str) -> None:
-    """A recipe up to its results: pictures take long, and are as those of other runs."""
-    run_recipe(folder, *options, "--stop-stage", "10")
-    rest = run_recipe(folder, *options, "--dry-run", "full")
-    assert made(rest) == {"exp/results", "exp/report"}
-    (collect,) = re.findall("^  (local/collect_results.py.*)", rest.stdout, re.M)
-    run_words(["bash", "-euc", collect], 0, cwd=folder)
-
-
 def made(done: Done) -> set[str]:
     """The folders that a run made (or, dry, would make)."""
     lines = [
