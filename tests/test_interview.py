@@ -1,5 +1,6 @@
 """Interviews: files of turns and texts, a voice for each person, who stays, and what is removed."""
 
+import errno
 import json
 import os
 import re
@@ -169,6 +170,23 @@ def test_who_is_kept_is_heard_as_they_are_and_nobody_else(interview, tmp_path):
     assert not (tmp_path / "no").exists()
 
 
+@pytest.mark.parametrize("name", ["posix_fallocate", "fsync"])
+def test_a_full_disk_killed_the_run(interview, tmp_path, monkeypatch, name):
+    """By a signal, as memory was mapped to a file that had no place yet."""
+    real = getattr(os, name)
+
+    def full(file: int, *more: int) -> None:
+        if max(os.fstat(file).st_size, *more, 0) > 100_000:  # no account has so much
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(file, *more)
+
+    monkeypatch.setattr(os, name, full)
+    refuses("1 of 1", run, "--turns beside", interview, tmp_path / "out", kind=LossError)
+    said = (tmp_path / "out.failed.txt").read_text()
+    assert "talk.wav: cannot be written: No space left on device" in said
+    assert not (tmp_path / "out/talk.wav").exists()
+
+
 def test_each_channel_has_a_voice_and_its_own_people(tmp_path, capsys):
     """Both channels of a call had one voice."""
     call = np.stack([speechlike(25.0), speechlike(25.0)], 1)  # the same is said
@@ -311,6 +329,43 @@ def test_texts_fit_the_audio_beside_them_or_are_gone(interview, tmp_path, capsys
     refuses("1 of 1", run, f"--texts {words}", interview, out, kind=LossError)
     assert not [*out.glob("talk*")]
     refuses("rename OUT", run, "--texts", interview / "talk.wav", interview / "talk.WAV")
+
+
+def test_a_copy_stayed_whose_text_was_taken_away(interview, tmp_path):
+    """From a folder that is handed on."""
+    cue = "1\n00:00:04,000 --> 00:00:05,000\nA: Otto\n"
+    (interview / "talk.srt").write_text(cue)
+    (interview / "talk.rttm").unlink()
+    out = tmp_path / "out"
+    run("--texts", interview, out)
+    assert "Otto" in (out / "talk.srt").read_text()
+    (interview / "talk.srt").unlink()
+    run("--texts", interview, out)
+    assert {path.name for path in out.iterdir()} == {job.JOURNAL, "talk.wav"}
+
+
+def test_a_person_was_p1_in_one_text_and_p2_in_another(tmp_path):
+    """Where a recording came later that is before the others."""
+    words = f"--texts --per speaker --turns {tmp_path / 'turns'}"
+    for name, who in (("b", "AB"), ("a", "BA")):
+        write(tmp_path / f"in/{name}.wav", speechlike(4.0))
+        said = [Turn(2 * at, 2 * at + 2, who[at], f"{at}") for at in (0, 1)]
+        turns.write(tmp_path / f"turns/{name}.rttm", name, said)
+        turns.write(tmp_path / f"in/{name}.srt", name, said)
+        run(words, tmp_path / "in", tmp_path / "out")
+    found = [re.findall("P.*", (tmp_path / f"out/{name}.srt").read_text()) for name in "ab"]
+    assert found == [["P1: 0", "P2: 1"], ["P2: 0", "P1: 1"]]
+
+
+def test_a_subtitle_beside_the_recording_was_removed(tmp_path):
+    """Where OUT was named as it, in another format, as what was copied before it was made anew."""
+    write(tmp_path / "talk.wav", speechlike(1.0))
+    source = (tmp_path / "talk.wav").rename(tmp_path / "talk.wave")
+    for name in ("talk.srt", "talk.rttm", "two.vtt"):
+        (tmp_path / name).write_text("")
+    run("", source, tmp_path / "talk.wav")
+    run("--texts", source, tmp_path / "two.wav")
+    assert {path.name for path in tmp_path.iterdir()} >= {"talk.srt", "talk.rttm", "two.vtt"}
 
 
 def test_channels_that_are_told_in_words_keep_their_time(tmp_path, monkeypatch, capsys):
@@ -495,6 +550,14 @@ def test_texts_hold_no_label_however_it_is_written(tmp_path):
     assert re.findall(r"^P.*", text, re.M) == [
         "P1: Ich bin P1.", "P2: P2, P3, P2s Hut", "P3: [illness]", "P3: Gut, P4", "P4: bo"
     ]  # fmt: skip
+
+
+def test_a_name_with_a_turkish_i_ended_the_run(tmp_path):
+    """Which is the same letter in any case, and becomes another when its case is folded."""
+    words = "\u0130brahim und \u0131brahim, Ibrahims Hut"
+    cue = f"1\n00:00:01,000 --> 00:00:02,000\nIbrahim: {words}\n"
+    (tmp_path / "talk.srt").write_text(cue, "utf-8")
+    assert "P1: P1 und P1, P1s Hut\n" in copied(tmp_path)[0]
 
 
 ANNA = [(name, 1.0, 2.0, "Anna") for name in ("Notiz", "Thema")]

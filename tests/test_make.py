@@ -77,6 +77,8 @@ def test_defaults_of_make(project):
     [
         ([], "IN is missing; write make protect IN=folder OUT=folder"),
         (["evidence", "IN=a"], "OUT is missing; write make evidence IN=folder OUT=folder"),
+        # What must not be heard went through.
+        (["IN=-", "OUT=-", "REDACT=spans"], "nothing is called REDACT=; known: IN= OUT="),
         (["in=a", "out=b"], "nothing is called in= out=; known: IN= OUT="),
         (["IN=a", "OUT=b", "SYSTEMS=s"], "nothing is called SYSTEMS=; known: IN= OUT="),
         *(

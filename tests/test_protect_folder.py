@@ -263,6 +263,18 @@ def test_the_key_is_written_only_where_it_was_asked_for(folder, tmp_path):
         refuses("must not lie beside", run, *beside)
 
 
+def test_a_killed_run_could_not_go_on_with_the_key_that_it_wrote(folder, tmp_path, monkeypatch):
+    """Neither the same command nor the key of that file was taken."""
+    key, out, words = tmp_path / "key", tmp_path / "out", ("--per", "speaker", folder)
+    run_until(monkeypatch, "anna-2.flac", "--write-key", key, *words, out)
+    first = (out / "anna-1.wav").stat().st_mtime_ns
+    assert run("--key-file", key, *words, out) == 0
+    assert (out / "anna-1.wav").stat().st_mtime_ns == first
+    assert run("--key-file", key, *words, tmp_path / "whole") == 0
+    again = (tmp_path / "whole/anna-2.flac").read_bytes()
+    assert (out / "anna-2.flac").read_bytes() == again
+
+
 def test_a_run_that_was_killed_goes_on(folder, tmp_path, monkeypatch):
     out = tmp_path / "out"
     run_until(monkeypatch, "anna-2.flac", "--key", KEY, folder, out)
@@ -279,6 +291,24 @@ def test_a_run_that_was_killed_goes_on(folder, tmp_path, monkeypatch):
     refuses("other settings", run, "--key", KEY, "--per", "folder", folder, out)
 
 
+def test_another_recording_of_the_same_mark_counted_as_done(tmp_path):
+    """Marks have 16 bits, as OUT shall tell little; and the account said that it was made of it."""
+    source, out = tmp_path / "in/a.wav", tmp_path / "out/a.wav"
+    write(source, speechlike(0.1))
+    content, words = source.read_bytes(), ("--key", KEY, source.parent, out.parent)
+    mark, begun = hashlib.sha256(content).hexdigest()[:4], hashlib.sha256(content[:-4])
+    assert run(*words) == 0
+    before = out.read_bytes()
+    for number in range(2**22):
+        (other := begun.copy()).update(end := number.to_bytes(4, "big"))
+        if other.hexdigest()[:4] == mark:
+            break
+    source.write_bytes(content[:-4] + end)
+    assert job.digest_and_mark(source)[1] == mark
+    assert run(*words) == 0
+    assert out.read_bytes() != before
+
+
 def test_a_file_that_was_overwritten_counted_as_done(folder, tmp_path, capsys):
     """By an original, for example, which then lay among the protected ones."""
     out, words = tmp_path / "out", ("--key", KEY, folder, tmp_path / "out")
@@ -291,6 +321,53 @@ def test_a_file_that_was_overwritten_counted_as_done(folder, tmp_path, capsys):
     assert (out / "anna-2.flac").stat().st_mtime_ns == other
     (line,) = [line for line in capsys.readouterr().err.splitlines() if "made anew" in line]
     assert "out/anna-1.wav: is no longer what was written there" in line
+
+
+def test_recordings_that_lay_in_out_were_overwritten(folder, tmp_path):
+    """Others of the same names; and, where a folder of OUT was a link to it, those of IN."""
+    (other := tmp_path / "out/anna-1.wav").parent.mkdir()
+    other.write_bytes(b"the only copy")
+    refuses("out/anna-1.wav: is there, and was not made here", run, folder, tmp_path / "out")
+    assert other.read_bytes() == b"the only copy"
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked/sub dir").symlink_to(folder / "sub dir")
+    before = (folder / "sub dir/bert-1.ogg").read_bytes()
+    refuses("bert-1.ogg: is there, and was not made", run, folder, tmp_path / "linked")
+    assert (folder / "sub dir/bert-1.ogg").read_bytes() == before
+
+
+def test_two_names_were_one_file_where_there_are_no_capitals(folder, tmp_path):
+    """The later one took the place of the other, and both counted as done."""
+    write(folder / "ANNA-1.wav", speechlike(1.1))
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / job.JOURNAL.upper()).touch()  # as if this were that
+    refuses("anna-1.wav: would also be that of ANNA-1.wav", run, folder, tmp_path / "out")
+    assert run(folder, tmp_path / "apart") == 0
+
+
+def test_a_name_that_was_taken_out_of_in_stayed_in_out(folder, tmp_path, capsys):
+    """Unsaid: the recording has another name now, or none, perhaps because it told who speaks."""
+    run("--key", KEY, folder, tmp_path / "out")
+    (folder / "anna-1.wav").rename(folder / "p1.wav")
+    for left in (1, 0):
+        capsys.readouterr()
+        assert run("--key", KEY, folder, tmp_path / "out") == 0
+        assert capsys.readouterr().err.count("has no recording of it any more") == left
+        (tmp_path / "out/anna-1.wav").unlink(missing_ok=True)
+
+
+def test_a_row_was_lost_behind_one_that_was_cut_off(folder, tmp_path, monkeypatch):
+    """As a full disk does, and a speaker kept a file in an old voice."""
+    out = tmp_path / "out"
+    write(folder / "anna-1.wav", speechlike(0.5))  # the shortest, which is made last
+    assert run("--per", "speaker", folder, out) == 0
+    before = (out / "anna-1.wav").read_bytes()
+    with (out / job.JOURNAL).open("a") as stream:
+        stream.write('{"file": "anna-9.wav", "sou')
+    write(folder / "anna-9.wav", speechlike(1.8, 3))
+    run_until(monkeypatch, "anna-1.wav", "--per", "speaker", folder, out)
+    assert run("--per", "speaker", folder, out) == 0
+    assert (out / "anna-1.wav").read_bytes() != before
 
 
 # ---- Tables of speakers.
@@ -329,6 +406,24 @@ def test_people_of_a_table_fell_apart(tmp_path, name):
     found = people(tmp_path / "table", FILES, tmp_path / ("link" if name == "links" else "in"))
     assert found[0] == found[2] != found[1] == "y"
     assert people(tmp_path / "table", ["a.wav", "Jose\u0301.wav"], tmp_path / "link")[1] == found[2]
+
+
+@pytest.mark.parametrize("key", [(), ("--key", KEY)])
+def test_a_corrected_table_counted_for_nothing(folder, tmp_path, key):
+    """In a folder that was done: whom it told apart now kept one voice."""
+    table, out = tmp_path / "speakers", tmp_path / "out"
+    names = ("anna-1.wav", "anna-2.flac", "sub dir/bert-1.ogg", "sub dir/bert-2.wav")
+    words = (*key, "--per", "speaker", "--speakers", table, folder, out)
+    table.write_text("".join(f"{name}\tx\n" for name in names))
+    run(*words)
+    first = [(out / name).stat().st_mtime_ns for name in names]
+    table.write_text("".join(f"{name}\t{who}\n" for name, who in zip(names, "xxyx", strict=True)))
+    run(*words)
+    second = [(out / name).stat().st_mtime_ns for name in names]
+    stays = [old == new for old, new in zip(first, second, strict=True)]
+    assert stays == ([True, True, False, True] if key else [False] * 4)  # with a voice that is lost
+    run(*words)
+    assert second == [(out / name).stat().st_mtime_ns for name in names]
 
 
 def test_a_table_without_tabs(tmp_path):

@@ -337,15 +337,14 @@ def test_names_of_files_as_people_have_them(tmp_path):
     assert protect(tmp_path).keys() == found.keys()
 
 
-def test_folders_that_are_not_utf8_ended_in_a_traceback(tmp_path, monkeypatch):
+def test_folders_that_are_not_utf8_ended_in_a_traceback(tmp_path):
     """Also a remark on such a name; after hours, as the account was written."""
-    monkeypatch.setattr(soundfile, "check_format", lambda kind, *_: kind != "AU")
     place = tmp_path / os.fsdecode(b"\xe4")
-    put(place / "in" / os.fsdecode(b"\xe4.au"), encoded(VOICE, "AU"))
-    assert protect(place).keys() == {os.fsdecode(b"\xe4.au.wav")}
+    put(place / "in" / os.fsdecode(b"\xe4.wve"), encoded(VOICE, "AU"))
+    assert protect(place).keys() == {os.fsdecode(b"\xe4.wve.wav")}
     told = json.loads((place / "out.account.json").read_text())
     assert told["out"].endswith(r"\xe4/out") and told["source"].endswith(r"\xe4/in")
-    assert told["files"][r"\xe4.au"]["warnings"] == [r"it became \xe4.au.wav"]
+    assert told["files"][r"\xe4.wve"]["warnings"] == [r"it became \xe4.wve.wav"]
 
 
 def test_links_are_followed_once_and_none_vanishes(tmp_path, capsys):
@@ -529,6 +528,19 @@ def test_formats_that_libsndfile_does_not_read_in_a_folder(tmp_path, capfd):
     assert made(tmp_path).keys() == {"memo.m4a.wav", "memo1.wav"}
 
 
+def test_formats_were_written_that_say_another_rate_or_cannot_be_read(tmp_path):
+    """Sound Designer's, Psion's and FastTracker's: nobody could hear what was in OUT."""
+    for name in soundfile.available_formats().keys() - {"RAW"}:
+        put(tmp_path / f"in/{name}.{name.lower()}")
+    protect(tmp_path)
+    for path in (tmp_path / "out").glob("[!.]*"):
+        found = AudioFile.open(path)
+        assert (path.name, found.rate, found.frames) == (path.name, RATE, len(VOICE))
+    assert {path.name for path in (tmp_path / "out").glob("*.*.wav")} == {
+        "SD2.sd2.wav", "WVE.wve.wav", "XI.xi.wav"
+    }  # fmt: skip
+
+
 @contextmanager
 def room_for(size: int) -> Iterator[None]:
     """No file can be longer, as on a disk that is full."""
@@ -591,6 +603,15 @@ def test_files_say_that_they_are_synthetic_and_lose_other_tags(tmp_path, capsys)
     for path in (tmp_path / "out").iterdir():
         assert b"Anna" not in path.read_bytes()
         assert (MARK.encode() in path.read_bytes()) == (path.suffix not in (".au", ".jsonl"))
+
+
+def test_files_of_floats_told_the_second_at_which_they_were_made(tmp_path):
+    """So a key did not give the same file again, and drawn names told an order."""
+    for kind in ("wav", "aiff", "caf", "rf64"):
+        put(tmp_path / f"in/x.{kind}", encoded(VOICE, kind.upper(), "FLOAT"))
+    protect(tmp_path)
+    for path in (tmp_path / "out").glob("x.*"):
+        assert soundfile.info(path).subtype == "FLOAT" and b"PEAK" not in path.read_bytes().upper()
 
 
 def put_in(folder: Path, name: str) -> str:

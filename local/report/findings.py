@@ -21,7 +21,7 @@ def people(results: Results) -> str:
     """How many people were attacked, by group: those with target trials, where that is known."""
     targets = _targets_by_split(results)
     counts = {
-        group_of(f.split): targets.get(f.split, f.n_speakers)
+        group_of(f): targets.get(f.split, f.n_speakers)
         for f in frame.eers(results.metrics).itertuples()
         if f.n_speakers
     }
@@ -95,7 +95,7 @@ def _deaf(results: Results) -> str:
 def _too_few(results: Results) -> str:
     """A warning for groups so small that an interval over their people means nothing."""
     found = _targets_by_split(results).items()
-    small = {group_of(split): n for split, n in found if frame.parse(n) < FEWEST}
+    small = {results.voices[split]: n for split, n in found if frame.parse(n) < FEWEST}
     return say("too_few", small=small, fewest=FEWEST)
 
 
@@ -103,7 +103,7 @@ def _least(results: Results) -> str:
     """The smallest difference of EERs that the lists tell, by group, over all attacks."""
     own = where(results.metrics, metric="eer_least_difference")
     ends = own[np.isfinite(own["value"])].groupby("split")["value"].agg(["min", "max"])
-    return say("least", ends=[*ends.itertuples()])
+    return say("least", ends=[(results.voices[split], *of) for split, *of in ends.itertuples()])
 
 
 def _fewer(results: Results) -> str:
@@ -186,7 +186,7 @@ def _no_better(results: Results) -> str:
         own = [a for a in select.attacks(results, system, split) if a.bare.value < MARGIN]
         same = [a for a in own if a.rise.high <= NO_RISE]
         if same:
-            found[f"{system} ({group_of(split)})"] = min(same, key=lambda a: a.rise.high)
+            found[f"{system} ({results.voices[split]})"] = min(same, key=lambda a: a.rise.high)
     return say("no_better", found=found)
 
 

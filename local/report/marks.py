@@ -87,9 +87,9 @@ class Selection:
 
     @property
     def groups(self) -> dict[str, str]:
-        """The ends of splits that there are, and whose voices are in them."""
-        there = {*_GENDERS, *self.figures["split"].str.removeprefix(f"{self.split}_")}
-        return {end: people for end, people in VOICES.items() if end in there}
+        """Splits, and who speaks in each; women and men also where they have no figures."""
+        there = {*_GENDERS, *self.figures["gender"]}
+        return {f"{self.split}_{of}": people for of, people in VOICES.items() if of in there}
 
     def shown(self) -> DataFrame:
         """Figures of the systems of the mark."""
@@ -98,8 +98,8 @@ class Selection:
     def voices(self) -> list[tuple[list[str], Row]]:
         """A row for each system and group of voices: its names; its system and split."""
         return [
-            ([code(system), people], (system, f"{self.split}_{end}"))
-            for system, (end, people) in product(self.systems, self.groups.items())
+            ([code(system), people], (system, split))
+            for system, (split, people) in product(self.systems, self.groups.items())
         ]
 
     def measured(self, *names: str) -> list[Measure]:
@@ -213,7 +213,7 @@ def front_table(block: Selection) -> Table:
     which systems are at least as good in both and better in one (none: the Pareto front)."""
     rows = []
     for trade in trades(where(block.figures, system=[*block.systems, "original"])):
-        people = block.groups.get(trade.split.removeprefix(f"{block.split}_"))
+        people = block.groups.get(trade.split)
         if trade.metric != "wer" or people is None:
             continue
         for point in sorted(trade.points, key=lambda p: (-p.privacy.value, p.system)):
@@ -259,10 +259,10 @@ def attackers_table(block: Selection) -> Table:
     """EER, or the `figures` of the mark, of every attacker by every evaluator, of each system; the
     search for identities (`leakage`) is an attacker like others."""
     columns = [
-        (made.heading.format(people), (f"{block.split}_{end}", made))
+        (made.heading.format(people), (split, made))
         for made in COLUMNS["attackers"]
         if made.figure in block.wanted
-        for end, people in block.groups.items()
+        for split, people in block.groups.items()
     ]
 
     def find(row: tuple[str, str, str], column: tuple[str, Measure]) -> measures.Value | None:
@@ -286,7 +286,7 @@ def recordings_table(block: Selection) -> Table:
     attacks = where(block.figures, figure=NAMED, system=[*block.systems])
     by = ["evaluator"] if attacks["evaluator"].nunique() > 1 else []  # or rows would look the same
     rows = [
-        ([code(f.system), block.groups[f.gender], attacker(f.attacker),
+        ([code(f.system), block.groups[f.split], attacker(f.attacker),
           *([f.evaluator] if by else []), made.heading], (f, made))
         for f in attacks.drop_duplicates(["system", "split", "attacker", "evaluator"]).itertuples()
         for made in COLUMNS["recordings"]
@@ -438,7 +438,8 @@ def beside_paper(paper: str, results: Path, out: Path) -> str:
     beside them or beneath; returns the same for a console. UserError where the run has none."""
     figures = frame.read_figures(results / "metrics.csv")
     asked, page = TABLES["repeated"][paper], out / f"{cite(paper)}.md"
-    splits = [s for s in each(figures, "split") if s.endswith(("_f", "_m"))]
+    alone = where(figures, gender=_GENDERS)
+    splits = dict(zip(alone["split"], alone["gender"], strict=True))
     if not splits:
         raise UserError(f"{results}/metrics.csv: no figures of women or men alone, as papers have")
     beside = [os.path.relpath(results, out)]
@@ -446,9 +447,10 @@ def beside_paper(paper: str, results: Path, out: Path) -> str:
         rows = frame.eers(figures[figures["attacker"].str.startswith("white_box")])
         of_each = rows.groupby(["attacker", "evaluator"], sort=False)["value"].mean()
         attacker_, by = of_each.idxmin()
-        beside += [f"split={splits[0][:-2]}", f"attackers={attacker_}", f"evaluators={by}"]
+        split = next(name.removesuffix(f"_{gender}") for name, gender in splits.items())
+        beside += [f"split={split}", f"attackers={attacker_}", f"evaluators={by}"]
     else:
-        sets = ",".join(f"{asked['sets']}{split[-2:]}:{split}" for split in splits)
+        sets = ",".join(f"{asked['sets']}_{gender}:{split}" for split, gender in splits.items())
         own = figures[figures["family"] != Family.UTILITY]
         beside += [f"sets={sets}", f"evaluators={','.join(each(own, 'evaluator'))}"]
     marks = [mark.format(beside=" ".join(beside)) for mark in asked["marks"]]

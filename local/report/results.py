@@ -23,7 +23,7 @@ from local.report.frame import (
     with_numbers,
 )
 from local.report.measures import NOTHING, Value
-from local.report.wording import target_series, target_voices
+from local.report.wording import group_of, target_series, target_voices
 from utils.cli import UserError
 from utils.tables import is_there, read_bytes, read_json
 
@@ -82,6 +82,11 @@ class Results:
             (f.family, f.evaluator, f.split, f.system, f.attacker, f.figure): f
             for f in self.metrics.itertuples(index=False)
         }
+
+    @cached_property
+    def voices(self) -> dict[str, str]:
+        """Who is in each split, in words."""
+        return {f.split: group_of(f) for f in self.metrics.itertuples(index=False)}
 
     @cached_property
     def people(self) -> dict[Group, list[Person]]:

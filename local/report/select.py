@@ -421,7 +421,7 @@ def verdicts(results: Results) -> dict[str, list[Judged]]:
     found: dict[str, list[Judged]] = {}
     every = subjects(results.metrics)
     groups = Counter(system for system, _ in every)
-    alike = Counter((system, wording.group_of(split)) for system, split in every)
+    alike = Counter((system, results.voices[split]) for system, split in every)
     for system, split in every:
         own, worst = attacks(results, system, split), results.worst(system, split)
         said = judge(
@@ -430,7 +430,7 @@ def verdicts(results: Results) -> dict[str, list[Judged]]:
         )  # fmt: skip
         naming = [a for a in own if math.isfinite(a.named)]
         named = max(naming, key=lambda a: (a.named, -a.p_named), default=None)
-        group = wording.group_of(split)
+        group = results.voices[split]
         group += f" ({split})" if alike[system, group] > 1 else ""
         judged = Judged(system, split, group, said, named, worst)
         found.setdefault(system, []).append(judged)

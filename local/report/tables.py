@@ -298,7 +298,7 @@ def difference_table(metrics: pd.DataFrame) -> Table:
     own = no_controls(where(metrics, metric="eer_difference"))
     for f in own[~own["group"].isin(CONTROLS[1:])].itertuples():
         sure = f.low > 0 or f.high < 0
-        at = (wording.group_of(f.split), f.system, f.group)
+        at = (wording.group_of(f), f.system, f.group)
         cells.append((at, f.recordings, show(value_of(f), select.POINTS) + " *" * sure))
     heads = {"1": "from one (points)", "all": "from all (points)"}
     return grid(["voices", "first system", "second system"], cells, heads)

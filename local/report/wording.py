@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Iterable, Sequence
 from functools import cache, partial
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
@@ -10,7 +11,7 @@ from local.protocols import attackers
 from local.report.frame import value_of
 from local.report.measures import MEASURES, ROOT, number, percent, show
 
-# Who is in a split, by its end.
+# Who is in a split, by its gender.
 VOICES = {"f": "women", "m": "men", "mixed": "women and men together"}
 PROTECTED = tuple(attackers.ATTACKERS)  # attackers of protected speech, the least informed first
 ATTACKERS = {"unprotected": "unprotected"} | {
@@ -79,9 +80,9 @@ def target_voices(systems: Iterable[str]) -> list[str]:
     return [system for own in target_series(systems).values() for system in own]
 
 
-def group_of(split: str) -> str:
-    """Who is in a split, in words."""
-    return VOICES.get(split.rpartition("_")[2], split)
+def group_of(row: Any) -> str:
+    """Who is in the split of a row of figures, in words."""
+    return VOICES.get(row.gender, row.split)
 
 
 def attacker(name: str) -> str:

@@ -371,7 +371,10 @@ class Journal:
         }
         if not rows:
             _append(path, head)
-        elif rows[0] != head:
+        elif not path.read_bytes().endswith(b"\n"):  # else the next row would be lost with it
+            with path.open("a") as stream:
+                stream.write("\n")
+        if rows and rows[0] != head:
             same = rows[0].get("settings") == head["settings"]
             raise UserError(
                 f"{out}: holds speech that was protected with "
@@ -385,6 +388,20 @@ class Journal:
             _append(self.path, *(row for row in self._begin(part) if "file" in row))
             part.unlink()
         self.done = _done(_rows(self.path))
+
+    def check(self, made: Mapping[Path, Path]) -> None:
+        """UserError where files to be made, by name, would take the place of others: of what no run
+        made here, or of each other, where the file system does not tell capitals from others."""
+        journal, first = self._about[0] / JOURNAL, dict[str, Path]()
+        begun = {row.get("file") for path in (journal, *parts_of(journal)) for row in _rows(path)}
+        alike = journal.with_name(JOURNAL.upper()).exists()
+        for name, target in made.items():
+            there = os.path.lexists(target) and target.is_file()  # names may be too long
+            if there and name.as_posix() not in begun:
+                raise UserError(f"{target}: is there, and was not made here; choose another folder")
+            other = first.setdefault(same_name(target).casefold(), name)
+            if alike and other != name:
+                raise UserError(f"{target}: would also be that of {other}; rename one")
 
     def has(self, name: Path, source: Path, made: Path) -> tuple[str, str] | None:
         """SHA-256 of the source and of the file of it, if that is done, and neither has changed or
@@ -480,7 +497,7 @@ def _rows(path: Path) -> list[dict[str, Any]]:
         with suppress(ValueError):  # the last line of a run that was killed
             row = json.loads(line)
         if not isinstance(row, dict) or (number == 1 and "settings" not in row):
-            raise UserError(f"{path}:{number}: is damaged; remove the file to begin anew")
+            raise UserError(f"{path}:{number}: is damaged; choose another output folder")
         rows.append(row)
     return rows
 
