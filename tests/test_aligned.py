@@ -11,11 +11,11 @@ from local.align_xvectors import main as align_main
 from local.compute_metrics import main as compute_metrics
 from local.metrics.intervals import number_names
 from local.metrics.recordings import Length, hear, recordings
-from local.metrics.verification import Speakers, find_speakers
+from local.metrics.verification import Speakers
 from local.protocols.studies import Pairs, align, learn_by_group, learn_rotation
 from steps.score_trials import main as score_main
 from tests.refusals import accepts, refuses, refuses_words
-from tests.scored import trials_of
+from tests.scored import people_of, trials_of
 from utils.archives import read_vectors, write_archive
 from utils.datadir import write_data_dir
 from utils.tables import invert, read_map, write_map
@@ -182,18 +182,16 @@ def test_bad_input_is_one_line_and_nothing_is_written(attacked: Path) -> None:
     assert not out.exists()
 
 
-def named(rows: list[Any], score: np.ndarray, utt2spk: dict[str, str]) -> dict[str, Any]:
+def named(rows: list[Any], score: np.ndarray, utt2spk: Any = None) -> dict[str, Any]:
     """Figures of naming of a list."""
     trials = trials_of(rows)
-    people = find_speakers(trials, utt2spk, trials_path="trials", utt2spk_path="utt2spk")
-    return recordings(trials, score, people)
+    return recordings(trials, score, people_of(trials, utt2spk))
 
 
 def test_naming_counts_ties_against_the_attacker_and_forgets_order(caplog) -> None:
     rows = [(s, u, s == u[0]) for u in ("a1", "a2", "b1", "z1") for s in "abc"]
     score = np.array([0.0] * 3 + [3, 1, 2] + [1, 2, 9] + [1, 2, 3])
-    utt2spk = {u: u[0] for u in ("a1", "a2", "b1", "z1")}
-    found = named(rows, score, utt2spk)
+    found = named(rows, score)
     assert "1 of 4 recordings are of nobody enrolled" in caplog.text
     assert found["named_by_recording"] == pytest.approx(1 / 3)  # a1 ties at rank 3, b1 is second
     rank = found["mean_rank_by_recording"], found["chance_mean_rank_by_recording"]
@@ -201,7 +199,7 @@ def test_naming_counts_ties_against_the_attacker_and_forgets_order(caplog) -> No
     assert found["named_all_recordings"] == 0.5
     assert found["named_per_speaker"] == {"a": 0.5, "b": 0.0}
     order = RNG.permutation(len(rows))
-    again = named([rows[i] for i in order], score[order], utt2spk)
+    again = named([rows[i] for i in order], score[order])
     for name in (name for name in found if "named" in name and not name.startswith("p_")):
         assert again[name] == found[name], name
 

@@ -138,13 +138,14 @@ def test_the_rise_of_the_eer_by_hand(tmp_path: Path) -> None:
     assert "eer_rise" not in compute(tmp_path, "verification", trials, after)
 
 
-def test_a_rise_over_itself_is_nothing_in_every_resample(tmp_path, lists):
+def test_a_rise_over_itself_is_nothing_in_every_resample(tmp_path, lists, caplog):
     write_map(tmp_path / "utt2spk", {f"t{i}": f"s{i % 8}" for i in range(130)})
     options = ["--utt2spk", tmp_path / "utt2spk", "--bootstrap", 50, "--unprotected", lists[1]]
     found = compute(tmp_path, "verification", *options, *lists)
     assert found["eer_rise"] == 0.0
     assert found["intervals"]["eer_rise"] == [0.0, 0.0]
     assert found["eer_least_difference"] is None  # it was 0: no list tells the smallest difference
+    assert "eer_least_difference is undefined: eer_rise has" in caplog.text, "there was no reason"
     low, high = found["intervals"]["eer"]
     assert low < high
     assert found["n_target_speakers"] <= found["n_speakers"]
@@ -318,13 +319,15 @@ def test_a_user_error_is_one_line_without_traceback(tmp_path: Path, run_process:
 
 def test_out_that_cannot_be_written(tmp_path: Path) -> None:
     files = write_lists(tmp_path, [1.0], [0.0])
-    refuses_words("cannot be written", main, "verification", *files, tmp_path)
+    for out in (tmp_path, "", "."):  # without a name: a traceback
+        refuses_words("cannot be written", main, "verification", *files, out)
 
 
 @pytest.mark.parametrize(
     "arguments",
-    ["--omega 0 t s -", "--omega x t s -", "--bootstrap -3 t s -", "--boot 3 t s -", "t s"],
-)
+    ["--omega 0 t s -", "--omega x t s -", "--omega 1e308 t s -", "--bootstrap -3 t s -",
+     "--boot 3 t s -", "t s"],
+)  # fmt: skip
 def test_usage_errors(arguments: str) -> None:
     refuses("--help says more", main, ["verification", *arguments.split()])
 

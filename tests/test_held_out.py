@@ -6,11 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from local.metrics.verification import eer_with_interval, find_speakers, verification
+from local.metrics.verification import eer_with_interval, verification
 from local.protocols.attackers import record_held_out
 from steps import score_held_out
 from steps.speaker import held_out
 from tests.refusals import accepts, refuses
+from tests.scored import people_of
 from utils.archives import write_archive
 from utils.datadir import (
     DataDir,
@@ -212,8 +213,7 @@ def test_the_interval_is_that_of_all_figures(tmp_path):
     run(tmp_path, data)
     trials = read_trials(tmp_path / "out/trials")
     score = join_scores(trials, read_scores(tmp_path / "out/scores"))
-    of = {"trials_path": "t", "utt2spk_path": "u"}
-    who = find_speakers(trials, data.utt2spk, **of)
+    who = people_of(trials, data.utt2spk)
     eer, interval = eer_with_interval(trials, score, who, 40)
     report = verification(trials, score, speakers=who, n_bootstrap=40, seed=0)
     assert (eer, interval) == (report["eer"], report["intervals"]["eer"])

@@ -17,7 +17,7 @@ import pytest
 from local.large import main
 from local.metrics import large
 from local.metrics.large import bounds, figures, report
-from local.metrics.verification import find_speakers, prepare, verification
+from local.metrics.verification import prepare, verification
 from steps.populations import pairs
 from steps.populations.pairs import (
     NONTARGET,
@@ -30,6 +30,7 @@ from steps.populations.pairs import (
 )
 from steps.speaker.backends import CosineBackend, PldaBackend, shorten, train_backend
 from tests.refusals import accepts, refuses, refuses_words
+from tests.scored import people_of
 from tests.waiting import LIMIT
 from tests.world import write_people
 from utils.cli import LossError, UserError
@@ -158,7 +159,7 @@ def test_intervals_are_those_of_the_exact_tool_where_groups_are_speakers(sides):
         np.repeat(enrol.ids, len(trial)).tolist(), [*trial.ids] * len(enrol), same.ravel()
     )
     utt2spk = {u: s for side in sides for u, s in zip(side.ids, side.speakers, strict=True)}
-    speakers = find_speakers(trials, utt2spk, trials_path="t", utt2spk_path="u")
+    speakers = people_of(trials, utt2spk)
     wanted = verification(trials, scores.ravel(), speakers=speakers, n_bootstrap=60, seed=5)
     for name in ("eer", "eer_rocch", "cllr_min", "d_ece"):
         assert made["intervals"][name] == pytest.approx(wanted["intervals"][name], abs=4e-3), name

@@ -253,6 +253,12 @@ def test_scores_of_800_do_not_overflow():
     assert right["d_ece_raw"] == pytest.approx(detection.D_ECE_MAX)
 
 
+def test_the_cost_of_huge_finite_scores_was_infinite():
+    """The sum of two is beyond the largest number, their mean is not."""
+    found = figures(*trials([-1e308, -1e308], [0]))
+    assert found["cllr"] == -found["d_ece_raw"] == pytest.approx(1e308 / (2 * math.log(2)))
+
+
 def test_unbalanced_one_to_ninety():
     """The prior T/N is taken out: only the classes' distributions matter."""
     rng = np.random.default_rng(3)

@@ -265,7 +265,10 @@ def test_undefined_alignments(caplog):
     found = alignment(np.ones((30, 3)), np.random.default_rng(0).normal(size=(30, 3)))
     assert math.isnan(found["cca_top10"])
     assert found["p_cos"] > 0
-    assert "cca_top10 is undefined: the x-vectors of one side are all equal" in caplog.text
+    assert "cca_top10* is undefined: the x-vectors of one side are all equal" in caplog.text
+    x = np.random.default_rng(0).normal(size=(5, 2))
+    assert math.isnan(alignment(x, x[::-1])["cca_top10_held_out"])
+    assert "cca_top10_held_out is undefined: no fifth" in caplog.text, "null without a reason"
     found = alignment(np.zeros((0, 3)), np.zeros((0, 3)))
     assert math.isnan(found["p_cos"])
     assert "no utterance is in both sets" in caplog.text

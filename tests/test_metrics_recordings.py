@@ -21,9 +21,9 @@ from local.metrics.recordings import (
     shuffle,
     strongest,
 )
-from local.metrics.verification import Speakers, find_speakers, verification
+from local.metrics.verification import Speakers, verification
 from local.options import to_json
-from tests.scored import trials_of
+from tests.scored import people_of, some_of, trials_of
 from utils.trials import Trials
 
 BY_HAND = [12, 11, 10, 11, 12, 10, 13, 11, 10, 1, 2, 0, 1, 2, 0, 2, 1, 0]
@@ -33,7 +33,7 @@ def listed(n_people: int, n_recordings: int, models: str) -> tuple[Trials, Speak
     """Each recording of people a, b, ... against each model; of a person of that name."""
     of = {f"{p}{r:02d}": p for p in "abcdefghijkl"[:n_people] for r in range(n_recordings)}
     trials = trials_of([(m, utt, m == person) for utt, person in of.items() for m in models])
-    return trials, find_speakers(trials, of, trials_path="trials", utt2spk_path="utt2spk")
+    return trials, people_of(trials)
 
 
 def made_up(seed: int, signal: float, offset: float = 0.0) -> tuple[Trials, np.ndarray, Speakers]:
@@ -100,10 +100,9 @@ def test_what_is_added_to_all_scores_of_a_recording_changes_no_normalised_figure
 def test_figures_do_not_depend_on_the_order_of_the_list() -> None:
     trials, score, people = made_up(2, 0.5)
     turn = np.random.default_rng(0).permutation(len(trials))
-    rows = [(trials.enrol[i], trials.trial[i], trials.target[i]) for i in turn]
-    other = Speakers(people.names, people.enrol[turn], people.trial[turn])
+    other = some_of(trials, turn)
     found = recordings(trials, score, people, n_bootstrap=20, seed=3)
-    again = recordings(trials_of(rows), score[turn], other, n_bootstrap=20, seed=3)
+    again = recordings(other, score[turn], people_of(other), n_bootstrap=20, seed=3)
     assert to_json(again) == to_json(found)
     assert recordings(trials, score, people, seed=4) != recordings(trials, score, people, seed=3)
 
@@ -128,12 +127,20 @@ def disclosure(rank: np.ndarray, weight: np.ndarray, n_models: int) -> tuple[flo
     return float(mean[0]), float(worst[0])
 
 
+def with_c() -> Trials:
+    """Each of three recordings of each person against their own model and that of c."""
+    utts = [f"{p}{r}" for p in "abc" for r in range(3)]
+    return trials_of((m, utt, m == utt[0]) for utt in utts for m in sorted({utt[0], "c"}))
+
+
 def test_what_was_undefined_was_silent(caplog: pytest.LogCaptureFixture) -> None:
-    rows = [(m, f"{p}{r}", m == p) for p in "abc" for r in range(3) for m in sorted({p, "c"})]
-    trials = trials_of(rows)
-    people = find_speakers(trials, {u: u[0] for u in trials.trial}, trials_path="", utt2spk_path="")
-    found = recordings(trials, trials.target * 1.0, people)
+    trials = with_c()
+    found = recordings(trials, trials.target * 1.0, people_of(trials))
     assert math.isnan(found["rank_disclosure"])
+    rows = [(utt[0], utt, True) for utt in ("a0", "a1", "b0", "b1")]
+    trials = trials_of([*rows, ("a", "b0", False), ("b", "a0", False)])
+    found |= strongest(trials, [[np.arange(6.0)]], people_of(trials))
+    assert math.isnan(found["eer_all_recordings"]) and math.isnan(found["p_value_eer"])
     for name in (name for name, value in found.items() if isinstance(value, float)):
         said = any(text.startswith(f"{name} is undefined: ") for text in caplog.messages)
         assert said == math.isnan(found[name]), name
@@ -213,11 +220,11 @@ def test_equal_scores_tell_nothing() -> None:
 
 
 def test_a_pair_that_is_no_trial_is_none_of_a_group() -> None:
-    trials, people = listed(3, 2, "abc")
+    trials, _ = listed(3, 2, "abc")
     kept = [i for i in range(len(trials)) if (trials.enrol[i], trials.trial[i]) != ("c", "a01")]
-    rows = [(trials.enrol[i], trials.trial[i], trials.target[i]) for i in kept]
-    own = Speakers(people.names, people.enrol[kept], people.trial[kept])
-    heard = hear(trials_of(rows), np.arange(17.0), own)
+    rest = some_of(trials, kept)
+    own = people_of(rest)
+    heard = hear(rest, np.arange(17.0), own)
     groups = group(heard, shuffle(heard, own.names, 0), 2)
     assert groups is not None and np.isnan(groups.score).tolist()[0] == [False, False, True]
     assert np.isfinite(groups.normalised().score).sum() == 8
@@ -239,20 +246,19 @@ def test_eers_of_permutations_are_those_of_the_list_with_other_labels() -> None:
 
 def test_people_who_swap_models_that_nobody_compared_with_them_say_nothing() -> None:
     """Each recording has two trials: swapped, they have no target or no nontarget."""
-    rows = [(m, f"{p}{r}", m == p) for p in "abc" for r in range(3) for m in sorted({p, "c"})]
-    trials = trials_of(rows)
-    people = find_speakers(trials, {u: u[0] for u in trials.trial}, trials_path="", utt2spk_path="")
-    found = recordings(trials, trials.target * 1.0, people)
+    trials = with_c()
+    found = recordings(trials, trials.target * 1.0, people_of(trials))
     assert 0 < found["p_value_eer"] <= 1
     assert math.isnan(found["p_value_named"])  # who is no candidate cannot be named
 
 
 def test_people_with_few_recordings_moved_the_mean_of_naming() -> None:
     """Over all 24 swaps of four people, two of whom have three recordings, naming is as chance."""
-    trials, people = listed(4, 3, "abcd")
-    rows = [i for i, utt in enumerate(trials.trial) if utt[0] in "ab" or utt[2] == "0"]
-    few = trials_of([(trials.enrol[i], trials.trial[i], trials.target[i]) for i in rows])
-    own = Speakers(people.names, people.enrol[rows], people.trial[rows])
+    trials, _ = listed(4, 3, "abcd")
+    few = some_of(
+        trials, [i for i, utt in enumerate(trials.trial) if utt[0] in "ab" or utt[2] == "0"]
+    )
+    own = people_of(few)
     heard = hear(few, np.random.default_rng(1).normal(size=len(few)), own)
     of_three = group(heard, shuffle(heard, own.names, 0), 3)
     assert of_three is not None and of_three.score.shape == (2, 4)
@@ -294,6 +300,7 @@ def test_the_strongest_of_two_is_chosen_anew_in_each_resample() -> None:
         assert both["intervals"][names[0]][0] <= min(low for low, _ in ends) + 1e-12
         assert both["intervals"][names[0]][1] <= min(high for _, high in ends) + 1e-12
     assert both["n_attacks"] == 2 and both["n_target_speakers"] == 6
+    assert both["n_segments"] == 70, "the number of segments was not beside the EER"
     alone = strongest(trials, [[first]], people, n_bootstrap=50)
     assert lowest_p(alone) == one["p_value_eer"]
     lists = [strongest(trials, own, people) for own in ([[first], [first]], [[first]])]
@@ -345,8 +352,7 @@ def test_of_one_candidate_normalisation_leaves_nothing() -> None:
     rows = [(p, f"{p}{r}", True) for p in "abc" for r in range(3)]
     rows += [("x", f"y{r}", False) for r in range(3)]
     trials = trials_of(rows)
-    people = find_speakers(trials, {u: u[0] for u in trials.trial}, trials_path="", utt2spk_path="")
-    found = recordings(trials, np.arange(12.0), people)
+    found = recordings(trials, np.arange(12.0), people_of(trials))
     assert math.isnan(found["eer_normalised"])
     assert 0 <= found["eer"] <= 1 and 0 < found["p_value_eer"] <= 1
 
@@ -397,6 +403,7 @@ def test_two_systems_differ_by_what_the_same_people_say() -> None:
         apart = np.subtract(first["samples"][n], again["samples"][n])  # type: ignore[index]
         assert found[name] == pytest.approx(apart[0])
         assert found["intervals"][name] == pytest.approx(percentiles(apart[1:]))
+    assert found["n_segments"] == 70
     low, high = found["intervals"]["eer_difference"]
     ends: Any = [of["intervals"]["eer"] for of in (first, again)]
     assert low > 0 and ends[0][0] < ends[1][1]

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from tests.refusals import refuses
-from utils.trials import Scores, Trials, join_scores, read_scores, read_trials, write_scores
+from utils.trials import (
+    Scores,
+    Trials,
+    _pieces,
+    join_scores,
+    read_scores,
+    read_trials,
+    write_scores,
+)
 
 
 def write(path: Path, content: str | bytes) -> Path:
@@ -90,6 +98,12 @@ def test_lists_that_are_read_in_pieces_keep_their_rows_and_lines(tmp_path, monke
     refuses(f"^{path}:10: 2 fields where 3", read_scores, path)
     write(path, "".join([*lines[:5], "a0 b9 1_0\n", *lines[5:]]))
     refuses(f"^{path}:6: score 1_0 is not", read_scores, path)
+
+
+def test_a_list_with_runs_of_blanks_was_held_as_a_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr("utils.trials._PIECE", 2)
+    path = write(tmp_path / "scores", "a  b 1\nc d 2\n")
+    assert [line for line, _ in _pieces(path)] == [1, 2]
 
 
 def test_written_scores_are_sorted_and_read_back_exactly(tmp_path):

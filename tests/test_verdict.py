@@ -13,7 +13,6 @@ import yaml
 
 from local.metrics import recordings as metrics
 from local.metrics.intervals import but, key
-from local.metrics.verification import find_speakers
 from local.report import findings, select, tables
 from local.report.findings import warnings as warned
 from local.report.measures import NOTHING, Value
@@ -22,7 +21,7 @@ from local.report.pictures import recordings
 from local.report.select import Evidence, Level, fold, judge
 from tests.report_rows import Figure, results
 from tests.report_rows import figure as made_up
-from tests.scored import trials_of
+from tests.test_metrics_recordings import listed
 
 CASES = yaml.safe_load(Path(__file__).with_name("verdicts.yaml").read_text())
 
@@ -210,9 +209,7 @@ def test_the_best_of_many_attackers_who_hear_nothing_was_a_leak(signal, most, le
     """Ten attackers on six people, 30 times: by their own intervals, two of three times, without
     any signal; where one of them hears something, the verdict has to say so."""
     monkeypatch.setattr(metrics, "N_PERMUTATIONS", 199)
-    of = {f"{p}{r}": p for p in "abcdef" for r in range(6)}
-    trials = trials_of([(m, utt, m == person) for utt, person in of.items() for m in "abcdef"])
-    speakers = find_speakers(trials, of, trials_path="t", utt2spk_path="u")
+    trials, speakers = listed(6, 6, "abcdef")
     leaks = alone = 0
     for seed in range(30):
         rng = np.random.default_rng(seed)

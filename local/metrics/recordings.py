@@ -499,9 +499,15 @@ def strongest(
     EER may be chance, corrected for all attackers and lengths (`_p_values`). `samples`: the EERs
     from one and from all recordings, as they are and then in each resample, for `differences`.
     """
-    report: Report = {**intervals.count_labels(trials.target), "n_attacks": len(scores)}
     every = [[hear(trials, run, speakers) for run in runs] for runs in scores]
     first, n_people = every[0][0], len(speakers.names)
+    report: Report = {
+        **intervals.count_labels(trials.target),
+        "n_speakers": n_people,
+        "n_target_speakers": len(np.unique(first.person[first.sought])),
+        "n_segments": len(first.person),
+        "n_attacks": len(scores),
+    }
     order, (models, swaps, _) = shuffle(first, speakers.names, seed), _swap(first, seed)
     resamples = {"n_bootstrap": n_bootstrap, "seed": seed}
     found: dict[str, list[Float64]] = {}
@@ -516,19 +522,22 @@ def strongest(
             if len(swaps):
                 tables = [_tables([length]) for length in own]
                 leaks.append(np.mean([_leaks(some, models, swaps) for some in tables], axis=0))
-    report |= {
-        "n_speakers": n_people,
-        "n_target_speakers": len(np.unique(first.person[first.sought])),
-    }
     p = _p_values(np.hstack(leaks)) if leaks else np.full(len(of), math.nan)
     samples: dict[str, Float64] = {}
     for name in [name for name in LENGTHS if name in found]:
         eer = key("eer", recordings=name)
         samples[eer] = np.min(found[name], axis=0)
         lowest_of_all = int(np.argmin([own[0] for own in found[name]]))
-        report[but(eer, kind="p")] = float(p[np.array(of) == name][lowest_of_all])
-    kept = {n: samples[key("eer", recordings=n)] for n in ("1", "all") if n in found}
-    report["samples"] = {n: own.tolist() for n, own in kept.items()}
+        of_lowest = float(p[np.array(of) == name][lowest_of_all])
+        report |= intervals.warn_undefined(
+            {eer: float(samples[eer][0]), but(eer, kind="p"): of_lowest},
+            "groups of some length have no nontargets, or fewer than two people have a model",
+        )
+    report["samples"] = {
+        n: samples[key("eer", recordings=n)].tolist() for n in ("1", "all") if n in found
+    }
+    if not found:
+        logger.warning("eer is undefined: fewer than two people have target trials")
     return report | intervals.sampled(samples, n_people)
 
 
@@ -548,7 +557,8 @@ def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> Report:
     if not apart:  # no evaluator of either judges
         return {}
     found = intervals.sampled(apart, first["n_speakers"])
-    return {name: first[name] for name in ("n_speakers", "n_target", "n_nontarget")} | found
+    counts = ("n_speakers", "n_segments", "n_target", "n_nontarget")
+    return {name: first.get(name) for name in counts} | found
 
 
 def over_runs(
