@@ -31,6 +31,12 @@ def people_of(trials: Trials, utt2spk: Mapping[str, str] | None = None) -> Speak
     return find_speakers(trials, known, trials_path="trials", utt2spk_path="utt2spk")
 
 
+def listed_of(rows: Iterable[Sequence[object]]) -> tuple[Trials, Speakers]:
+    """Trials of rows, and their people: utterances begin with the letter of who speaks."""
+    trials = trials_of(rows)
+    return trials, people_of(trials)
+
+
 def max_min(t: Sequence[int], n: Sequence[int]) -> list[Fraction]:
     """Isotonic regression of the share of targets, by its max-min formula."""
     size, t_below, n_below = len(t), (0, *accumulate(t)), (0, *accumulate(n))

@@ -17,9 +17,11 @@ import soundfile
 from local.evidence import figures as evidence
 from local.evidence import identity
 from local.evidence.figures import value
+from local.evidence.identity import Identity
 from local.measure_evidence import main
 from local.metrics.intervals import key
-from local.report.select import NAMED, Evidence, Level, judge
+from local.report.measures import Value
+from local.report.select import NAMED, Evidence, Level, Verdict, judge
 from steps.anonymisers.mcadams import McAdams
 from steps.protect_folder import main as protect_folder
 from steps.quality import Quality
@@ -28,7 +30,7 @@ from steps.standalone.protection import protect_samples
 from steps.standalone.stream import Recording
 from tests.refusals import accepts, refuses, refuses_words
 from tests.test_protect_folder import KEY, SYSTEM, write
-from tests.world import voice
+from tests.world import encoded_by_av, voice
 from utils.arrays import Float32
 from utils.cli import LossError
 
@@ -132,6 +134,8 @@ def test_a_folder_without_labels_has_evidence_beside_it(folder, capsys):
     assert " files, 1 at a time: about 0:0" in said.err  # before it begins
     assert told["verdict"] in page
     assert "9 of 9: 100.0 % [47.8, 100.0]" in page  # of five people, two of whom spoke more
+    times = sum(len(own["named"]) for own in told["attacks"][1:])  # not of how many recordings
+    assert f"{times} times in all; guessing, they would do so about 4 times" in page
     assert "Not measured: is not installed" in page
     assert "Who else is in the world" in page
     assert page.count("<audio") == 6
@@ -199,6 +203,58 @@ def test_who_hears_nothing_names_by_chance_and_the_verdict_does_not_say_found() 
     for attack in found.attacks[1:]:
         assert len(attack.named) <= 4
         assert attack.evidence.bare.high == 0.0
+
+
+def test_who_finds_people_by_several_recordings_alone_was_said_to_show_no_leak() -> None:
+    """Their interval from one recording holds guessing; the test by all recordings does not."""
+    found = heard(drawn(0), drawn(3))
+    held = Identity(None, Path(), Path(), iter)  # type: ignore[arg-type]
+    attack, who = found.protected[1], "lazy-informed (pyannote)"
+    assert who in evidence.decide(found, held)["Hidden from"]
+    attack.figures["recordings"]["p_value_eer"] = 0.001  # type: ignore[index]
+    assert who not in evidence.decide(found, held)["Hidden from"]
+
+
+def test_a_leak_of_many_recordings_was_chance_as_their_candidates_were_drawn(monkeypatch) -> None:
+    """People swapped with those with whom nobody was compared, and few targets were left."""
+    own, other = drawn(0), drawn(1)
+    leaks = [(own(i % N) * 0.1 + other(i) * 0.9).astype(np.float32) for i in range(2 * N)]
+    p = []
+    for most in (N * N, 10 * N):
+        monkeypatch.setattr(evidence, "MOST_TRIALS", most)
+        found = heard(own, leaks.__getitem__)
+        p.append(found.protected[0].figures["recordings"]["p_value_eer"])
+    assert max(p) < 0.01
+
+
+def test_a_leak_was_none_beside_a_lower_rate_by_chance() -> None:
+    """The p value was that of the lowest equal error rate, whoever else found people."""
+    ideal, rate = Value(0.0, 0.0, 0.0), Value(0.38, 0.35, 0.41)
+    attacks = [
+        evidence.Attack(
+            who, "pyannote", {"recordings": {"p_value_eer": p}},
+            Evidence(who, "", eer, ideal, several={"1": eer}),
+        )
+        for who, eer, p in (("ignorant", rate, 0.001), ("aligned", Value(0.37, 0.2, 0.6), 0.4))
+    ]  # fmt: skip
+    chosen = evidence._chosen(attacks)
+    assert chosen == {"1": (replace(rate, low=0.2), 0.002)}
+    assert judge([own.evidence for own in attacks], chosen=chosen).level is Level.NOW_AND_THEN
+
+
+def test_voices_that_become_high_where_they_were_low_tell_it_as_well() -> None:
+    found, held = heard(drawn(0), drawn(3)), Identity(None, Path(), Path(), iter)  # type: ignore[arg-type]
+    for at, told in ((0.0, True), (0.5, False), (1.0, True)):
+        turned = replace(found, pitch={"uar": at, "intervals": {"uar": (at, at)}})
+        assert ("low or high" in evidence.decide(turned, held)["Not hidden"]) is told
+
+
+def test_originals_were_played_of_people_whom_nobody_named() -> None:
+    nobody = {"recordings": {"named_per_speaker": {"person a": 0.0}}}
+    attack = evidence.Attack("ignorant", "pyannote", nobody, Evidence("", ""))
+    found = evidence.Found([attack], Verdict(Level.UNSHOWN, "", None), {}, {}, {}, {}, [])
+    silent = Recording(Path(), None)  # type: ignore[arg-type]
+    assert not [*evidence.clips(found, [evidence.Pair("a.wav", "a", silent, silent)])]
 
 
 @pytest.mark.parametrize("bare", [0.0, 0.4])
@@ -294,6 +350,9 @@ def bad(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pat
         ("drawn/in drawn/out", "give --per speaker"),
         ("--system mcadams cut/in cut/out", "is not what .* was protected with"),
         ("--speakers key cut/in cut/out", "for --per speaker"),
+        # They were P1, P2 ... of all recordings; and of no effect.
+        ("--turns auto --per speaker cut/in cut/out", "name people of one recording"),
+        ("--turns beside --speakers key --per speaker cut/in cut/out", "leave it out"),
         ("cut/in nowhere", "is not a folder"),
         ("nowhere cut/out", "is not a folder"),
     ],
@@ -367,6 +426,19 @@ def test_recordings_that_cannot_be_compared_are_left_out_and_named(bad, capsys):
         assert re.search(f"left out: .*{name}.wav.*{why}", told) and f"{name}.wav" in page
 
 
+def test_of_two_names_that_are_written_alike_one_was_lost(folder, tmp_path, capsys):
+    """A byte that is no UTF-8, and the way in which it is shown."""
+    names = {"ann-1.wav": b"\xe4-1.wav", "ben-2.wav": rb"\xe4-1.wav"}
+    for side in ("in", "out"):
+        (tmp_path / side).mkdir()
+        for path in (folder / side).glob("*.wav"):
+            name = os.fsdecode(names.get(path.name, os.fsencode(path.name)))
+            shutil.copy(path, tmp_path / side / name)
+    given = (tmp_path / "in", tmp_path / "out")
+    refuses("1 of 9 recordings were left out", run, *given, kind=LossError)
+    assert r"another recording is called \xe4-1.wav" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("words", [(), ("--rename",)])
 def test_a_recording_that_changed_since_counted_as_hidden(folder, tmp_path, capsys, words):
     """Somebody else speaks in the protected version: nobody could name the right person."""
@@ -428,6 +500,34 @@ def test_originals_in_out_were_not_seen(folder, tmp_path, capsys, words):
         assert note in printed and note in page
 
 
+def test_an_original_beside_its_version_hid_all_files_of_other_names(copies):
+    """`ann-1.m4a` would become `ann-1.m4a.wav`, which is there: no such file was looked at."""
+    ins, out = copies
+    (out / JOURNAL).unlink()  # as if by another program
+    coded = encoded_by_av(soundfile.read(ins / "ann-1.wav")[0], "mp4", "aac")
+    (ins / "ann-1.wav").unlink()
+    (out / "ann-1.wav").rename(out / "ann-1.m4a.wav")
+    for side in (ins, out):
+        (side / "ann-1.m4a").write_bytes(coded)
+    told = measured(ins, out, why="1 files are not what their names say")
+    assert told["originals"] == ["ann-1.m4a"] and "ann-1.m4a" in told["recordings"]
+
+
+def test_files_of_out_that_are_of_no_recording_were_not_named(copies, capsys):
+    """One is of nobody in IN, one cannot be read, and one had its name changed."""
+    ins, out = copies
+    (ins / "ann-1.wav").unlink()
+    (out / "more.wav").write_bytes(b"RIFF no audio")
+    (out / "ben-2.wav").rename(out / "who.wav")
+    told = measured(ins, out, why="0 of 8 recordings .* 3 files are not")
+    assert "more.wav: is a version of none of the recordings" in capsys.readouterr().err
+    assert {name: (own["is"], own["of"]) for name, own in told["wrong"].items()} == {
+        "ann-1.wav": ("strange", ""), "more.wav": ("strange", ""),
+        "who.wav": ("swapped", "ben-2.wav"),
+    }  # fmt: skip
+    assert "ben-2.wav" in told["recordings"]
+
+
 def test_voices_under_each_others_names_counted_as_hidden(folder, tmp_path):
     """Protected or not: whoever is attacked is whose voice it is, and the names are put right."""
     names = sorted(path.name for path in (folder / "in").iterdir())
@@ -478,6 +578,20 @@ def test_the_attacker_with_the_system_heard_another_level(folder, tmp_path, leve
     assert np.abs(again - made).max() < 1e-4
 
 
+@pytest.mark.parametrize(("per", "n"), [("file", 9), ("speaker", 5)])
+def test_the_attacker_with_the_system_had_one_voice_for_all_files(
+    folder, tmp_path, monkeypatch, per, n
+):
+    """Of a person, where protection had one for each, so that their voice stayed in the mean."""
+    protect("--key-file", folder / "key", "--per", per, folder / "in", tmp_path / "out")
+    voices = list[str]()
+    monkeypatch.setattr(
+        evidence, "protect_samples", lambda samples, voice, *_: voices.append(voice) or samples
+    )
+    assert run(*BY_SPEAKER, folder / "in", tmp_path / "out") == 0
+    assert len(voices) == 9 and len({*voices}) == n
+
+
 def test_a_copy_counted_as_another_person(copies, capsys):
     ins, out = copies
     (out / JOURNAL).unlink()
@@ -493,6 +607,25 @@ def test_one_person_under_two_names_is_probably_one() -> None:
     known = drawn(0)
     found = heard(lambda i: known(0) if i == N - 1 else known(i), drawn(3))
     assert found.doubles == [["00.wav", f"{N - 1}.wav"]]
+
+
+def test_the_table_of_who_is_one_parted_the_recordings_of_a_person() -> None:
+    """Of two recordings of a person one was like another's: the other was a person of its own."""
+    person = {"ann-1": "ann", "ann-2": "ann", "ben-1": "ben", "eve-1": "eve", "zoe-1": "zoe"}
+    known = np.eye(5)[[0, 1, 2, 3, 0]]
+    said = known + [[0.0], [0.0], [0.5], [0.5], [0.0]] * np.eye(5)[[0, 0, 1, 0, 0]]
+    found = evidence._doubles({"pyannote": {evidence.KNOWN: known, evidence.SAID: said}}, person)
+    assert found == [["ann-1", "ann-2", "zoe-1"]]
+
+
+def test_guests_were_probably_one_person_where_another_has_most_recordings() -> None:
+    """Who asks all of them is like the mean, about which the halves of theirs are hardly alike."""
+    rng = np.random.default_rng(0)
+    voices = rng.standard_normal((31, 64))[[0] * 30 + [*range(1, 31)]]
+    known, said = voices + 0.6 * rng.standard_normal((2, *voices.shape))
+    person = {f"{i:02d}": "who asks" if i < 30 else f"guest {i}" for i in range(60)}
+    heard_of = {"pyannote": {evidence.KNOWN: known, evidence.SAID: said}}
+    assert evidence._doubles(heard_of, person) == []
 
 
 def test_pairs_of_many_recordings_grew_with_their_square(monkeypatch) -> None:
@@ -527,3 +660,18 @@ def test_people_of_an_interview_were_taken_for_one(tmp_path: Path) -> None:
     assert "whoever the turns name" in beside(tmp_path / "out")
     found = people(tmp_path / "kept", "--keep", "INT")
     assert set(found.values()) == {f"guest {i}" for i in range(5)}
+
+
+def test_who_was_kept_made_each_file_an_original(tmp_path, monkeypatch) -> None:
+    """Who asks speaks for as long as files are compared; an original is found all the same."""
+    monkeypatch.setattr(identity, "SECONDS", 3.0)
+    for i in range(6):
+        said = [voice(4.0, *own, 9 * i) for own in ((100, 500), (250 + 25 * i, 500 + 130 * i))]
+        wave = np.concatenate(said) * syllables(i, sum(map(len, said)))
+        write(tmp_path / f"in/r{i}.wav", wave / np.abs(wave).max() * 0.3)
+        (tmp_path / f"in/r{i}.tsv").write_text(f"0\t4\tINT\n4\t8\tguest {i}\n")
+    words = (*BY_SPEAKER, "--turns", "beside", tmp_path / "in", tmp_path / "out")
+    protect("--keep", "INT", *words)
+    assert run(*words) == 0
+    shutil.copy(tmp_path / "in/r0.wav", tmp_path / "out/r0.wav")
+    assert measured(*words, why="1 files are not what")["originals"] == ["r0.wav"]

@@ -15,7 +15,7 @@ from local.metrics.intervals import (
 )
 from local.metrics.recordings import recordings
 from local.metrics.verification import verification
-from tests.scored import people_of, some_of, trials_of
+from tests.scored import listed_of, people_of, some_of, trials_of
 from utils.trials import Trials
 
 
@@ -42,9 +42,8 @@ def test_percentiles_are_replicates_rounded_outwards() -> None:
 def test_the_interval_of_a_mean_is_the_textbook_one() -> None:
     rng = np.random.default_rng(0)
     value = rng.normal(size=400)
-    report = interval_report(
-        ({"mean": float(w @ value / w.sum())} for w in multiplicities(400, 2000)), 400
-    )
+    means = ({"mean": float(w @ value / w.sum())} for w in multiplicities(400, 2000))
+    report = interval_report(means, 400)
     low, high = report["intervals"]["mean"]
     half = 1.96 * value.std() / 20
     assert low == pytest.approx(value.mean() - half, abs=0.2 * half)
@@ -98,8 +97,7 @@ def test_intervals_of_verification_do_not_depend_on_file_order() -> None:
 def test_figures_of_several_draws_are_means_and_a_resample_takes_one() -> None:
     """Two people: the first draw tells all apart (EER 0), the second turns them round (1)."""
     rows = [(e, f"{t}{i}", e == t) for e in "ab" for t in "ab" for i in range(3)]
-    trials = trials_of(rows)
-    speakers = people_of(trials)
+    trials, speakers = listed_of(rows)
     right = trials.target.astype(float)
 
     def evaluate(*draws: np.ndarray, score: np.ndarray = right) -> dict:
@@ -128,10 +126,9 @@ def test_figures_of_several_draws_are_means_and_a_resample_takes_one() -> None:
 
 def test_where_nobody_was_named_it_seemed_sure_that_nobody_is(caplog: Any) -> None:
     """Of eight people nobody: the interval was [0, 0], where 37 % are not ruled out."""
-    rows = [(e, t + "1", e == t) for e in "abcdefgh" for t in "abcdefgh"]
-    trials = trials_of(rows)
+    trials, own = listed_of((e, t + "1", e == t) for e in "abcdefgh" for t in "abcdefgh")
     score = -trials.target.astype(float)
-    found: Any = recordings(trials, score, people_of(trials), n_bootstrap=50)
+    found: Any = recordings(trials, score, own, n_bootstrap=50)
     for name in ("named_by_recording", "named_all_recordings"):
         assert found[name] == 0.0 and found["intervals"][name] is None  # type: ignore[index]
     assert found["intervals"]["eer_all_recordings"] == [1.0, 1.0]  # type: ignore[index]
@@ -152,12 +149,12 @@ def test_equal_shares_escaped_by_rounding() -> None:
 @pytest.mark.slow
 def test_the_interval_of_the_eer_covers_the_truth() -> None:
     """People differ, so an interval over trials alone would be far too narrow."""
-    truth = [verification(*scored_trials(60, seed)[:2])["eer"] for seed in range(100, 130)]
+    truth = [verification(*scored_trials(60, seed)[:2])["eer"] for seed in range(100, 112)]
     covered = 0
     for seed in range(40):
         trials, score, utt2spk = scored_trials(20, seed)
         found: dict = verification(
-            trials, score, speakers=people_of(trials, utt2spk), n_bootstrap=200
+            trials, score, speakers=people_of(trials, utt2spk), n_bootstrap=100
         )
         low, high = found["intervals"]["eer"]
         covered += low <= np.mean(truth) <= high
@@ -168,13 +165,8 @@ def test_the_least_difference_that_a_list_tells() -> None:
     """Over the deviation of the rise of the EER: 1.96 for the error of the first kind, 0.84 for
     four found of five; the interval is 1.96 of them on each side."""
     trials, score, utt2spk = scored_trials(12, 1)
-    speakers = people_of(trials, utt2spk)
-    found, without = (
-        verification(
-            trials, score, speakers=speakers, beside={"eer_rise": score[::-1]}, n_bootstrap=n
-        )
-        for n in (100, 0)
-    )
+    how = {"speakers": people_of(trials, utt2spk), "beside": {"eer_rise": score[::-1]}}
+    found, without = (verification(trials, score, **how, n_bootstrap=n) for n in (100, 0))
     low, high = found["intervals"]["eer_rise"]  # type: ignore[index]
     assert found["eer_least_difference"] == pytest.approx(2.8 / 1.96 * (high - low) / 2)
     assert "eer_least_difference" not in without

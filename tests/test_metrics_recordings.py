@@ -23,7 +23,7 @@ from local.metrics.recordings import (
 )
 from local.metrics.verification import Speakers, verification
 from local.options import to_json
-from tests.scored import people_of, some_of, trials_of
+from tests.scored import listed_of, people_of, some_of, trials_of
 from utils.trials import Trials
 
 BY_HAND = [12, 11, 10, 11, 12, 10, 13, 11, 10, 1, 2, 0, 1, 2, 0, 2, 1, 0]
@@ -31,9 +31,14 @@ BY_HAND = [12, 11, 10, 11, 12, 10, 13, 11, 10, 1, 2, 0, 1, 2, 0, 2, 1, 0]
 
 def listed(n_people: int, n_recordings: int, models: str) -> tuple[Trials, Speakers]:
     """Each recording of people a, b, ... against each model; of a person of that name."""
-    of = {f"{p}{r:02d}": p for p in "abcdefghijkl"[:n_people] for r in range(n_recordings)}
-    trials = trials_of([(m, utt, m == person) for utt, person in of.items() for m in models])
-    return trials, people_of(trials)
+    utts = [f"{p}{r:02d}" for p in "abcdefghijkl"[:n_people] for r in range(n_recordings)]
+    return listed_of((m, utt, m == utt[0]) for utt in utts for m in models)
+
+
+def against_c() -> tuple[Trials, Speakers]:
+    """Recordings of three people, each against its own model and that of c alone."""
+    utts = [f"{p}{r}" for p in "abc" for r in range(3)]
+    return listed_of((m, utt, m == utt[0]) for utt in utts for m in sorted({utt[0], "c"}))
 
 
 def made_up(seed: int, signal: float, offset: float = 0.0) -> tuple[Trials, np.ndarray, Speakers]:
@@ -127,15 +132,9 @@ def disclosure(rank: np.ndarray, weight: np.ndarray, n_models: int) -> tuple[flo
     return float(mean[0]), float(worst[0])
 
 
-def with_c() -> Trials:
-    """Each of three recordings of each person against their own model and that of c."""
-    utts = [f"{p}{r}" for p in "abc" for r in range(3)]
-    return trials_of((m, utt, m == utt[0]) for utt in utts for m in sorted({utt[0], "c"}))
-
-
 def test_what_was_undefined_was_silent(caplog: pytest.LogCaptureFixture) -> None:
-    trials = with_c()
-    found = recordings(trials, trials.target * 1.0, people_of(trials))
+    trials, people = against_c()
+    found = recordings(trials, trials.target * 1.0, people)
     assert math.isnan(found["rank_disclosure"])
     rows = [(utt[0], utt, True) for utt in ("a0", "a1", "b0", "b1")]
     trials = trials_of([*rows, ("a", "b0", False), ("b", "a0", False)])
@@ -182,10 +181,8 @@ def test_first_or_last_was_taken_for_even_chances() -> None:
 def test_lengths_that_nobody_has_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
     trials, people = listed(3, 1, "abc")
     found = recordings(trials, np.arange(9.0), people)
-    assert (
-        "3 recordings: left out, as fewer than 2 people with target trials have so many"
-        in caplog.text
-    )
+    said = "3 recordings: left out, as fewer than 2 people with target trials have so many"
+    assert said in caplog.text
     lengths = {name.columns.get("recordings", "any") for name in found if hasattr(name, "columns")}
     assert lengths == {"1", "all", "any"}
     assert found["eer"] == found["eer_all_recordings"]
@@ -246,8 +243,8 @@ def test_eers_of_permutations_are_those_of_the_list_with_other_labels() -> None:
 
 def test_people_who_swap_models_that_nobody_compared_with_them_say_nothing() -> None:
     """Each recording has two trials: swapped, they have no target or no nontarget."""
-    trials = with_c()
-    found = recordings(trials, trials.target * 1.0, people_of(trials))
+    trials, people = against_c()
+    found = recordings(trials, trials.target * 1.0, people)
     assert 0 < found["p_value_eer"] <= 1
     assert math.isnan(found["p_value_named"])  # who is no candidate cannot be named
 
@@ -271,7 +268,7 @@ def test_people_with_few_recordings_moved_the_mean_of_naming() -> None:
 def test_p_values_of_scores_that_say_nothing_are_spread_evenly(monkeypatch, halves):
     """Also in a list of two halves, whose people are compared with their own half alone: models of
     the other half were swapped in, who cannot be named, and naming seemed more than chance. There
-    the p value of the EER errs upwards."""
+    the p value of the EER errs upwards, unless they swap within their half."""
     monkeypatch.setattr(module, "N_PERMUTATIONS", 99)
     found = []
     for seed in range(60):
@@ -282,7 +279,8 @@ def test_p_values_of_scores_that_say_nothing_are_spread_evenly(monkeypatch, halv
         order = shuffle(heard, people.names, 0)
         groups = [group(heard, order, length) for length in (1, 3, 10)]
         lengths = [module.Length.of(own, len(people.names)) for own in groups if own]
-        found.append([*permutation_tests([lengths], heard).values()])
+        tests = (permutation_tests([lengths], heard, alike=alike) for alike in (False, True))
+        found.append([p for own in tests for p in own.values()])
     share = (np.array(found) <= 0.2).mean(axis=0)
     assert share[halves:] == pytest.approx(0.2, abs=0.12) and share[0] < 0.32
 
@@ -320,13 +318,8 @@ def test_runs_of_a_random_system_are_averaged_and_drawn() -> None:
     runs = [first, made_up(7, 0.2)[1]]
     one, two = (recordings(trials, run, people) for run in runs)
     both = recordings(trials, runs[0], people, draws=runs[1:], n_bootstrap=200)
-    for metric, n in (
-        ("eer", 1),
-        ("eer_normalised", 3),
-        ("named", "all"),
-        ("d_ece_normalised", 10),
-    ):
-        name = key(metric, recordings=n)
+    names = (f"{n}_recordings" for n in ("eer_normalised_3", "named_all", "d_ece_normalised_10"))
+    for name in ("eer", *names):
         assert both[name] == pytest.approx((one[name] + two[name]) / 2)
         low, high = both["intervals"][name]
         assert low < min(one[name], two[name]) and high > max(one[name], two[name])
@@ -350,9 +343,8 @@ def test_beside_one_of_three_runs_the_first_of_two_was_drawn_twice_as_often() ->
 
 def test_of_one_candidate_normalisation_leaves_nothing() -> None:
     rows = [(p, f"{p}{r}", True) for p in "abc" for r in range(3)]
-    rows += [("x", f"y{r}", False) for r in range(3)]
-    trials = trials_of(rows)
-    found = recordings(trials, np.arange(12.0), people_of(trials))
+    trials, people = listed_of([*rows, *(("x", f"y{r}", False) for r in range(3))])
+    found = recordings(trials, np.arange(12.0), people)
     assert math.isnan(found["eer_normalised"])
     assert 0 <= found["eer"] <= 1 and 0 < found["p_value_eer"] <= 1
 

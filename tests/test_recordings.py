@@ -33,7 +33,7 @@ from steps.standalone.job import JOURNAL
 from steps.standalone.protection import MARK
 from steps.standalone.stream import Recording, open_pipe
 from steps.training.audio import TrainingAudio
-from tests.recipes import ROOT
+from tests.recipes import ROOT, put_program
 from tests.refusals import refuses
 from tests.waiting import wait_for
 from tests.world import encoded_by_av, voice
@@ -62,10 +62,8 @@ def test_the_documented_stream_command_put_a_line_before_the_audio(tmp_path):
     for name in ("speech.wav", "talk.wav", "recordings/anna-1.wav"):
         soundfile.write(tmp_path / name, wave, RATE)
     (tmp_path / "key").write_text("a key of sixteen or more\n")
-    (tmp_path / "bin").mkdir()
     for tool, line in (("arecord", "tail -c +45 speech.wav"), ("aplay", "exec cat >played.raw")):
-        (tmp_path / "bin" / tool).write_text(f"#!/bin/sh\n{line}\n")
-        (tmp_path / "bin" / tool).chmod(0o755)
+        put_program(tmp_path / "bin" / tool, f"#!/bin/sh\n{line}\n")
     path = f"{tmp_path}/bin:{os.environ['PATH']}"
     lines = [line for line in documented() if line and "PER=" not in line]
     assert len(lines) == 5
@@ -78,9 +76,8 @@ def test_the_documented_stream_command_put_a_line_before_the_audio(tmp_path):
     assert (tmp_path / "played.raw").stat().st_size == 2 * RATE
     made = np.frombuffer((tmp_path / "played.raw").read_bytes(), "<i2") / 32768
     assert made.any() and np.abs(made[:RATE] - wave).max() > 0.01
-    assert (
-        soundfile.info(tmp_path / "protected/anna-1.wav").frames >= RATE
-    )  # with ends of one length
+    # With ends of one length.
+    assert soundfile.info(tmp_path / "protected/anna-1.wav").frames >= RATE
 
 
 NOISE = 0.1 * np.random.default_rng(0).standard_normal(RATE)

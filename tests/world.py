@@ -96,9 +96,8 @@ def voice(seconds: float, pitch: float, formant: float, seed: int = 0) -> Float6
     hz = np.fft.rfftfreq(n, 1 / RATE)
     vowels = []
     for factor in (1.0, 1.4):
-        gain = 1 / (1 + ((hz - formant * factor) / 150) ** 2) + 0.3 / (
-            1 + ((hz - 2.8 * formant) / 200) ** 2
-        )
+        low, high = ((hz - formant * factor) / 150) ** 2, ((hz - 2.8 * formant) / 200) ** 2
+        gain = 1 / (1 + low) + 0.3 / (1 + high)
         vowels.append(np.fft.irfft(spectrum * (gain + 0.01), n))
     mix = 0.5 + 0.5 * np.sin(2 * np.pi * 2 * times)
     wave: Float64 = vowels[0] * mix + vowels[1] * (1 - mix)
@@ -157,9 +156,8 @@ def check_in_parts(
     """Rows of a protected set, which are the same, to the bit of the audio, in parts of a speaker
     each that are taken backwards. protect: of a data directory, into a folder."""
     whole, parts = protect(data, folder / "whole"), {}
-    for number, speaker in enumerate(
-        sorted(set(read_map(data / "utt2spk").values()), reverse=True)
-    ):
+    speakers = sorted(set(read_map(data / "utt2spk").values()), reverse=True)
+    for number, speaker in enumerate(speakers):
         part = data / "split2" / str(number + 1)  # keys name the set, not the part
         part.mkdir(parents=True)
         for path in (path for path in data.iterdir() if path.is_file()):

@@ -269,6 +269,7 @@ def recordings(
     *,
     draws: Sequence[Float64] = (),
     enrolled: Mapping[int, Float64] = MappingProxyType({}),
+    alike: bool = False,
     **resamples: int,
 ) -> Report:
     """All figures of a trial list by number of recordings, and whether they may be chance (keys of
@@ -276,9 +277,9 @@ def recordings(
 
     score: (n_trials,). draws: the same of further runs of a random system: figures are means over
     all runs, a resample takes one of them. enrolled: (n_trials,) of models of few enrolled
-    recordings, by their number: folded EERs. A length that fewer than two people with target trials
-    have is left out, and a warning says so. resamples: n_bootstrap and seed of
-    `intervals.resample`.
+    recordings, by their number: folded EERs. alike: of `permutation_tests`. A length that fewer
+    than two people with target trials have is left out, and a warning says so. resamples:
+    n_bootstrap and seed of `intervals.resample`.
     """
     every = [hear(trials, run, speakers) for run in (score, *draws)]
     n_people, seed = len(speakers.names), resamples.get("seed", 0)
@@ -313,7 +314,7 @@ def recordings(
     alone = any(own.groups.alone for own in runs[0].values())
     for name, sampled in samples.items():
         intervals.warn_undefined({name: float(sampled[0])}, _why_undefined(name, alone))
-    tests = permutation_tests([[*run.values()] for run in runs], every[0], seed)
+    tests = permutation_tests([[*run.values()] for run in runs], every[0], seed, alike=alike)
     few = "too few people have the same candidates, and could swap them"
     return report | intervals.sampled(samples, n_people) | intervals.warn_undefined(tests, few)
 
@@ -359,16 +360,18 @@ def _lengths(heard: Heard, order: Sequence[Int64], n_people: int) -> dict[str, L
 
 
 def permutation_tests(
-    runs: Sequence[Sequence[Length]], heard: Heard, seed: int = 0
+    runs: Sequence[Sequence[Length]], heard: Heard, seed: int = 0, *, alike: bool = False
 ) -> intervals.Figures:
     """P values of the lowest folded EER over all lengths, raw and normalised (`p_value_eer`), and
     of the share of people named that is farthest from chance over all lengths (`p_value_named`).
 
     runs: lengths of each run of a system, over which figures are averaged. Each is two-sided: a
     leak that is turned round is a leak. The least p value of several figures is corrected for their
-    number (`_p_values`). p = (as much + 1)/(N + 1). NaN without lengths or permutations.
+    number (`_p_values`). p = (as much + 1)/(N + 1). NaN without lengths or permutations. alike: for
+    EERs, as for naming, only people who were compared with the same ones swap, unless somebody is
+    alone.
     """
-    models, swaps, _ = _swap(heard, seed)
+    models, swaps, _ = _swap(heard, seed, alike=alike)
     _, within, group = _swap(heard, seed, alike=True)
     if not runs[0] or not len(swaps):
         return dict.fromkeys(TESTED, math.nan)

@@ -119,13 +119,14 @@ SHORTEST_KEY = 16  # characters
 _LONGEST_KEY = 2**16  # bytes of a line that holds one
 
 
-def find_audio(folder: Path, out: Path) -> tuple[list[Path], list[Path]]:
-    """Find audio files under a folder, relative to it and sorted, and so the other files.
+def find_audio(folder: Path, out: Path, *, made: bool = False) -> tuple[list[Path], list[Path]]:
+    """Find audio files under a folder, relative to it and sorted, and so the other files. made: it
+    holds what was protected.
 
     Hidden files and folders do not count. Linked folders are gone through once, after all others,
     `out` never. A link that leads nowhere and a folder that cannot be listed count as audio, so
-    that they are named where it is opened. UserError if there is no audio, or two files would have
-    one name.
+    that they are named where it is opened. UserError if there is no audio, or two files that are
+    not made yet would have one name.
     """
     if not folder.is_dir():
         raise UserError(f"{folder}: is not a folder")
@@ -149,7 +150,7 @@ def find_audio(folder: Path, out: Path) -> tuple[list[Path], list[Path]]:
     audio = [path for path in every if folder / path in lost or audio_format(path)]
     if not audio:
         raise UserError(f"{folder}: holds no audio file")
-    there = {*audio}
+    there = set[Path]() if made else {*audio}
     if twice := [path for path in audio if made_name(path) != path and made_name(path) in there]:
         raise UserError(f"{folder / twice[0]}: would become {made_name(twice[0])}, which is there")
     return audio, sorted({*every} - {*audio})
