@@ -50,10 +50,8 @@ def test_the_account_says_what_became_of_each_file_and_never_the_key(folder, tmp
     (once,) = told["runs"]
     assert (once["protected"], once["failed"], once["key"]) == (4, 1, "given")
     assert once["began"] <= once["ended"]
-    called = (
-        f"steps/protect_folder.py --system={SYSTEM} --per=file --key=... --channels=mix "
-        f"--level=one --nj=1 -- {folder} {tmp_path / 'out'}"
-    )
+    options = f"--system={SYSTEM} --per=file --key=... --channels=mix --level=one --nj=1"
+    called = f"steps/protect_folder.py {options} -- {folder} {tmp_path / 'out'}"
     assert once["command"] == called and called in page
     assert once["key_digest"] == fingerprint(KEY, once["key_digest"].partition(":")[0])
     assert told["per"] == "file"

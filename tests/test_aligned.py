@@ -17,12 +17,8 @@ from steps.score_trials import main as score_main
 from tests.refusals import accepts, refuses, refuses_words
 from tests.scored import people_of, trials_of
 from utils.archives import read_vectors, write_archive
-from utils.tables import invert, read_map, write_id_lists, write_map
-
-
-def compute(words: list[str]) -> int:
-    return compute_metrics(["verification", "--recordings", *words])
-
+from utils.datadir import write_data_dir
+from utils.tables import invert, read_map, write_map
 
 RNG = np.random.default_rng(7)
 
@@ -111,10 +107,9 @@ def write_set(folder: Path, name: str, vectors: dict[str, np.ndarray], genders: 
     data, xvectors = folder / "data" / name, folder / "xvectors" / name
     utt2spk = {utt: utt.split("-")[0] for utt in vectors}
     groups = invert(utt2spk)
-    write_map(data / "utt2spk", utt2spk)
-    write_map(data / "wav.scp", {utt: f"{utt}.wav" for utt in utt2spk})
-    write_map(data / "spk2gender", {s: genders[i % len(genders)] for i, s in enumerate(groups)})
-    write_id_lists(data / "spk2utt", groups)
+    of = {s: genders[i % len(genders)] for i, s in enumerate(groups)}
+    wav = {utt: f"{utt}.wav" for utt in utt2spk}
+    write_data_dir(data, {"utt2spk": utt2spk, "wav.scp": wav, "spk2gender": of})
     write_archive(xvectors / "xvector", vectors)
     means = {s: np.mean([vectors[u] for u in utts], axis=0) for s, utts in groups.items()}
     write_archive(xvectors / "spk_xvector", means)
@@ -152,11 +147,9 @@ def words(folder: Path) -> list[str]:
 
 def reidentify(folder: Path, enrol: Path, trial: Path) -> dict[str, float]:
     scores, out = folder / "scores", folder / "metrics.json"
-    given = [enrol, trial, folder / "trials", scores]
-    accepts(score_main, "--backend", "cosine", *given)
-    spk = folder / "data/trials/utt2spk"
-    given = ["--utt2spk", spk, "--bootstrap", 20, folder / "trials", scores, out]
-    accepts(compute, *given)
+    accepts(score_main, "--backend", "cosine", enrol, trial, folder / "trials", scores)
+    given = ["--utt2spk", folder / "data/trials/utt2spk", "--bootstrap", 20]
+    accepts(compute_metrics, "verification", "--recordings", *given, folder / "trials", scores, out)
     return json.loads(out.read_text())
 
 
@@ -229,7 +222,7 @@ def test_a_guesser_has_as_many_tries_as_the_person_has_models() -> None:
      ("m", "true", 70, 50.4, 3.0)],
 )  # fmt: skip
 def test_published_rates_of_b1(
-    corpora: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+    corpora: Path, monkeypatch: pytest.MonkeyPatch,
     gender: str, grouped: str, pca: int | None, published: float, tolerance: float,
 ) -> None:  # fmt: skip
     """Real x-vectors of B1, pairs of the enrolment: the public code's top-1 rates within a few

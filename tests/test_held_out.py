@@ -20,7 +20,7 @@ from utils.datadir import (
     write_training_speakers,
     write_validation_speakers,
 )
-from utils.tables import write_json
+from utils.tables import write_json, write_map
 from utils.trials import join_scores, read_scores, read_trials
 
 DIM, PIECES, DRAWS = 24, 3, 3
@@ -89,8 +89,7 @@ def write(folder: Path, data: DataDir) -> tuple[Path, Path]:
     vectors = VECTORS[id(data)]
     write_data_dir(folder / "data", data.tables)
     write_archive(folder / "xvectors/xvector", vectors)
-    lines = "".join(f"{key} {spk}\n" for key, spk in sorted(speakers(vectors).items()))
-    (folder / "xvectors/utt2spk").write_text(lines)
+    write_map(folder / "xvectors/utt2spk", speakers(vectors))
     return folder / "xvectors", folder / "data"
 
 

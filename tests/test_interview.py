@@ -221,9 +221,8 @@ def test_people_and_channels_have_voices_where_speech_changes_its_length(tmp_pat
     def made(channels: str, *said: Turn, spans: tuple[Turn, ...] = ()) -> np.ndarray:
         known = {name: Scene(said, spans)}
         work = Work(tmp_path, tmp_path / "out", system, channels, "source", scenes=known)
-        work.protect(
-            "call", name, dict.fromkeys((None, 0, 1), compute_f0_stats([])), lambda _: None
-        )
+        pitches = dict.fromkeys((None, 0, 1), compute_f0_stats([]))
+        work.protect("call", name, pitches, lambda _: None)
         return samples(tmp_path / "out/call.wav")
 
     def n(samples: np.ndarray) -> int:
@@ -232,9 +231,8 @@ def test_people_and_channels_have_voices_where_speech_changes_its_length(tmp_pat
     said = Turn(0, 1, "A"), Turn(1, 2, "B")
     assert [np.count_nonzero(x) for x in made("each").T] == [16000, 8000]
     # People of a channel follow one another; they were laid over each other.
-    assert [np.count_nonzero(x) for x in made("each", *said).T] == pytest.approx(
-        [16000, 8000], abs=2
-    )
+    loud = [np.count_nonzero(x) for x in made("each", *said).T]
+    assert loud == pytest.approx([16000, 8000], abs=2)
     assert len(made("mix", *said)) == pytest.approx(n(call), abs=2)
     found = made("mix", *said, spans=(Turn(0.5, 0.6, REDACT, "name"),))
     wanted = n(call[:4000]) + n(call[13600:]) + 9600  # as long as it was, with its guard
@@ -400,9 +398,8 @@ def test_people_are_found_and_written_to_be_corrected(corpora, tmp_path, capsys)
     assert "2 people" in err and "% of it is clearly of one" in err
     folder = tmp_path / "out.turns"
     found = turns.read_turns(folder / "talk.rttm")
-    assert found == [
-        t._replace(words="", channel=1) for t in turns.read_turns(folder / "talk.TextGrid")
-    ]
+    others = turns.read_turns(folder / "talk.TextGrid")
+    assert found == [turn._replace(words="", channel=1) for turn in others]
     assert confusion(known, found, 60.0)[0] < 0.05
     assert not (tmp_path / "out").exists()
     run("", tmp_path / "in", tmp_path / "out")
@@ -426,10 +423,8 @@ def tiers(*named: tuple[str, float, float, str], end: float = 12.0) -> str:
         labels = ((0.0, a, ""), (a, b, text.strip("-")), (b, end, ""))
         rows += f'"IntervalTier"\n"{name}"\n0\n{end}\n3\n'
         rows += "".join(f'{x}\n{y}\n"{z}"\n' for x, y, z in labels)
-    about = (
-        f'File type = "ooTextFile"\nObject class = "TextGrid"\n\n0\n{end}\n<exists>\n{len(named)}\n'
-    )
-    return about + rows
+    about = 'File type = "ooTextFile"\nObject class = "TextGrid"\n\n'
+    return f"{about}0\n{end}\n<exists>\n{len(named)}\n{rows}"
 
 
 @pytest.mark.parametrize(("name", "text", "spans"), [
@@ -565,18 +560,14 @@ def test_a_name_with_a_turkish_i_ended_the_run(tmp_path):
     assert "P1: P1 und P1, P1s Hut\n" in copied(tmp_path)[0]
 
 
+ANNA = [(name, 1.0, 2.0, "Anna") for name in ("Notiz", "Thema")]
 HOSTILE = {
     "talk.vtt": "WEBVTT Anna\n\nNOTE Anna\n\nSTYLE\n::cue(.Anna){}\n\nAnna-1\n"
     "00:01.000 --> 00:02.000\n<v INT><c.Anna>Ja</c> <lang Anna>so</lang>\n",
     "talk.srt": '1\n00:00:01,000 --> 00:00:02,000\nINT: <font face="Anna">Ja</font> {Anna}\n',
     "talk.cha": "@UTF8\n@Begin\n@Languages:\tdeu\nAnna\n%com:\tAnna\n@Comment:\tAnna\n"
     "*INT:\tja [% Anna] [= Anna] . \x151000_2000\x15\n%com:\tAnna\n@End\n",
-    "talk.TextGrid": tiers(
-        ("INT", 1, 2, "ja"),
-        ("Notiz", 1, 2, "Anna"),
-        ("Thema", 1, 2, "Anna"),
-        ("Redact", 3, 4, "Anna"),
-    ),
+    "talk.TextGrid": tiers(("INT", 1, 2, "ja"), *ANNA, ("Redact", 3, 4, "Anna")),
     "talk.eaf": """<ANNOTATION_DOCUMENT AUTHOR="Anna" DATE="2020-01-01"><LICENSE>Anna</LICENSE>
 <HEADER><PROPERTY NAME="x">Anna</PROPERTY></HEADER><TIME_ORDER>
 <TIME_SLOT TIME_SLOT_ID="t1" TIME_VALUE="1000"/><TIME_SLOT TIME_SLOT_ID="t2" TIME_VALUE="2000"/>

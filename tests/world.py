@@ -3,6 +3,7 @@
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,9 @@ from utils.seeds import Draws
 from utils.tables import read_map, write_id_lists, write_map
 
 RATE = 16000
+needs_wheel = pytest.mark.skipif(
+    find_spec("moonshine_voice") is None, reason="moonshine-voice has no wheel here"
+)
 NETWORK = """
   {channels: [8, 8, 8, 16], kernel_sizes: [5, 3, 3, 1], dilations: [1, 2, 3, 1], embedding: 6,
   attention_channels: 4, se_channels: 4}
@@ -240,6 +244,20 @@ def audio_of(data: Path) -> TrainingAudio:
     """The audio of a data directory, as trainings take it."""
     wav, utt2spk = read_map(data / "wav.scp"), read_map(data / "utt2spk")
     return load_training_audio(wav, utt2spk, cache_gb=1.0, minimum_seconds=0.5)
+
+
+def make_wavlm(folder: Path, seed: int = 0) -> Path:
+    """A small WavLM of two layers of 16 values in the form of the hub, not trained."""
+    from transformers import WavLMConfig, WavLMModel
+
+    torch.manual_seed(seed)
+    config = WavLMConfig(
+        hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=16,
+        num_conv_pos_embeddings=16, num_conv_pos_embedding_groups=2, conv_dim=[8] * 7,
+        feat_extract_norm="layer",
+    )  # fmt: skip
+    WavLMModel(config).save_pretrained(folder)
+    return folder
 
 
 def some_target(n_values: int, seed: int = 3, pitch: float = 150.0) -> Target:
