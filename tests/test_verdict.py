@@ -45,7 +45,7 @@ def attack(of: Any) -> list[Evidence]:
 @pytest.mark.parametrize("case", CASES, ids=[case["case"] for case in CASES])
 def test_verdicts(case: dict[str, Any]) -> None:
     chosen = {str(n): (Value(*own), p) for n, (*own, p) in case.get("chosen", {}).items()}
-    found = judge([*chain.from_iterable(map(attack, case["attacks"]))], chosen=chosen)
+    found = judge([*chain.from_iterable(map(attack, case["attacks"]))], 0.5, chosen)
     assert (found.level.name, found.why) == (case["level"], case.get("why", ""))
 
 
@@ -54,6 +54,12 @@ def test_the_worst_person_caps_the_verdict() -> None:
     assert judge(attacks, 0.5).level is Level.HIDDEN
     assert judge(attacks, 0.51).level is Level.UNSHOWN
     assert judge(attack([0.2, 0.1, 0.3]), 0.82).level is Level.OFTEN
+
+
+def test_people_were_hidden_where_their_figures_were_lost() -> None:
+    """Without per_speaker.csv nobody was the worst-protected person, who caps the verdict."""
+    found = judge(attack([0.49, 0.45, 0.53]))
+    assert str(found) == "? no leak shown: but nobody's linkability is known"
 
 
 def test_who_was_never_attacked_by_several_recordings_was_called_hidden() -> None:
@@ -189,7 +195,7 @@ def test_a_choice_among_fewer_attackers_hid_what_the_others_found() -> None:
         for who, eer in (("ignorant", weak), ("semi_informed_backend", strong))
     ]
     chosen = {"1": (weak, 0.4), "all": (weak, 0.4)}
-    assert judge(attacks[:1], chosen=chosen).level is Level.HIDDEN
+    assert judge(attacks[:1], 0.5, chosen).level is Level.HIDDEN
     found = judge(attacks, chosen=chosen)
     assert found.level is Level.UNSHOWN and "2.0 %" in found.why
 
@@ -282,6 +288,8 @@ def test_an_attacker_who_fails_a_control_is_no_evidence_and_a_control_no_system(
     level = [replace(f, system="bn_leak_level") for f in dosed]  # says nothing of voices
     ways = ([], found, faint, level, dosed, [*dosed, *found], [*dosed, *missed])
     assert [heard(more) for more in ways] == [False, False, False, False, True, True, False]
+    unbounded = [replace(f, low="", high="") for f in missed]
+    assert not heard([*dosed, *unbounded])  # a control of 20 % was passed without its interval
     assert list(verdicts([*rows, *found])) == ["a"]
 
 
