@@ -18,7 +18,7 @@ from local.report import findings, select, tables
 from local.report.findings import warnings as warned
 from local.report.measures import NOTHING, Value
 from local.report.page import markdown
-from local.report.pictures import recordings
+from local.report.pictures import channels, recordings
 from local.report.select import Evidence, Level, fold, judge
 from tests.report_rows import Figure, results
 from tests.report_rows import figure as made_up
@@ -158,6 +158,15 @@ def test_recordings_of_a_person_stand_beside_one() -> None:
     assert drawn is not None and "44.0 % from 1 by ignorant, e, 25.0 % from all" in drawn.alt
 
 
+def test_a_picture_of_channels_left_out_normalised_scores() -> None:
+    """The lowest EER from one recording was 46 % there, and 44 % on the strip beside it."""
+    rows = [figure("b2", "ignorant", 0.46, 0.42, 0.5, evaluator=by) for by in ("words", "e/plda")]
+    lower = figure("b2", "ignorant", 0.44, 0.4, 0.48, metric="eer_normalised/recordings=1",
+                   evaluator="words")  # fmt: skip
+    drawn = channels(results([*rows, lower]))
+    assert drawn is not None and "44.0" in drawn.alt
+
+
 def test_the_interval_of_the_strongest_covers_its_choice() -> None:
     """None of 30 attackers is known to be beyond chance; that of the lowest of all is. Cell and
     verdict have its interval, whose upper end noise alone can bring below 50 %."""
@@ -208,6 +217,19 @@ def test_each_of_several_groups_had_its_own_five_percent() -> None:
     assert found == [Level.NOW_AND_THEN, Level.UNSHOWN]
     named = attack({"eer": [0.49, 0.45, 0.53], "named": "4/11", "chance": "1/11", "people": 11.0})
     assert [judge(named, groups=n).level for n in (1, 5)] == [Level.OFTEN, Level.UNSHOWN]
+
+
+def test_of_two_lists_of_women_the_last_one_stood_for_both() -> None:
+    """Such as those of VCTK: its differences replaced the other's, and so did its warnings."""
+    rise = {"metric": "eer_rise", "low": "0.0", "high": "0.01", "value": "0.0"}
+    rows = [bare(), targets(8), *(figure("b2", "ignorant", 0.02, 0.0, 0.04) for _ in "a")]
+    rows += [replace(rows[-1], **rise), made_up("b2", "strongest", "eer_difference/group=bn", 0.1)]
+    rows = [replace(f, split="x_f") for f in rows]
+    found = results([*rows, *(replace(f, split="y_f") for f in rows)])
+    assert [row[0] for row in tables.difference_table(found.metrics).rows] == ["x_f", "y_f"]
+    (few,) = [text for text in warned(found) if text.startswith("Only")]
+    (same,) = [text for text in warned(found) if "no better than unprotected" in text]
+    assert (few.count("8 women"), same.count("b2 (women)")) == (2, 2)
 
 
 @pytest.mark.slow

@@ -95,7 +95,7 @@ def _deaf(results: Results) -> str:
 def _too_few(results: Results) -> str:
     """A warning for groups so small that an interval over their people means nothing."""
     found = _targets_by_split(results).items()
-    small = {results.voices[split]: n for split, n in found if frame.parse(n) < FEWEST}
+    small = [(results.voices[split], n) for split, n in found if frame.parse(n) < FEWEST]
     return say("too_few", small=small, fewest=FEWEST)
 
 
@@ -181,11 +181,11 @@ def _may_err(results: Results) -> str:
 
 def _no_better(results: Results) -> str:
     """Systems on which an attacker's EER is shown to rise hardly above that without protection."""
-    found = {}
+    found = []
     for system, split in select.subjects(results.metrics):
         own = [a for a in select.attacks(results, system, split) if a.bare.value < MARGIN]
         if same := [a for a in own if a.rise.high <= NO_RISE]:
-            found[f"{system} ({results.voices[split]})"] = min(same, key=lambda a: a.rise.high)
+            found.append((system, results.voices[split], min(same, key=lambda a: a.rise.high)))
     return say("no_better", found=found)
 
 

@@ -147,8 +147,9 @@ def utility_table(metrics: pd.DataFrame) -> Table:
          show(value_of(f), MEASURES[f.metric]), f.n_speakers]
         for f in own.itertuples()
     ]  # fmt: skip
-    head = ["split", "system", "measured by", "condition", "figure", "value", "speakers"]
-    return Table(head, rows)
+    return Table(
+        ["split", "system", "measured by", "condition", "figure", "value", "speakers"], rows
+    )
 
 
 EER = MEASURES["eer"]
@@ -181,8 +182,7 @@ def crowd_table(metrics: pd.DataFrame) -> Table:
               f.recordings)  # fmt: skip
         cells.append((of, int(f.candidates), show(value_of(f), MEASURES["named"])))
     sizes = {n: f"of {n} (%)" for n in sorted({n for _, n, _ in cells})}
-    head = ["split", "system", "attacker", "evaluator", "figure", "recordings"]
-    return grid(head, cells, sizes)
+    return grid(["split", "system", "attacker", "evaluator", "figure", "recordings"], cells, sizes)
 
 
 def group_table(metrics: pd.DataFrame) -> Table:
@@ -300,10 +300,10 @@ def difference_table(metrics: pd.DataFrame) -> Table:
     own = no_controls(where(metrics, metric="eer_difference"))
     for f in own[~own["group"].isin(CONTROLS[1:])].itertuples():
         sure = f.low > 0 or f.high < 0
-        at = (wording.group_of(f), f.system, f.group)
+        at = (f.split, f.system, f.group)
         cells.append((at, f.recordings, show(value_of(f), select.POINTS) + " *" * sure))
     heads = {"1": "from one (points)", "all": "from all (points)"}
-    return grid(["voices", "first system", "second system"], cells, heads)
+    return grid(["split", "first system", "second system"], cells, heads)
 
 
 def verdict_lines(results: Results) -> list[str]:
