@@ -321,6 +321,8 @@ def test_words_of_one_group_stood_for_all() -> None:
     assert verdict_table(figures).rows[0][-1] == "10.0"
     of_men = figure("b2", "utility", 0.3, 0.0, 0.4, metric="wer", evaluator="asr", gender="m")
     assert "WER by asr (%)" not in verdict_table([*figures, of_men]).header
+    men = figure("b2", "ignorant", 0.3, 0.2, 0.4, gender="m")  # whose words were lost
+    assert "WER by asr (%)" not in verdict_table([*figures, men]).header
 
 
 def test_what_now_asks_for_what_was_not_run() -> None:

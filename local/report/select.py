@@ -504,7 +504,7 @@ def lines(results: Results) -> list[Line]:
 def uses(metrics: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
     """(metric, by whom) -> system -> the row of all people together."""
     own = where(metrics, family=Family.UTILITY, metric=UTILITY_MEASURES)
-    if own["gender"].nunique() != 1:
+    if metrics["gender"].nunique() > 1:
         own = where(own, gender="")
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for f in own.itertuples(index=False):
