@@ -504,7 +504,7 @@ def lines(results: Results) -> list[Line]:
 def uses(metrics: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
     """(metric, by whom) -> system -> the row of all people together."""
     own = where(metrics, family=Family.UTILITY, metric=UTILITY_MEASURES)
-    if metrics["gender"].nunique() > 1:
+    if len({*metrics["gender"]} - {""}) > 1:
         own = where(own, gender="")
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for f in own.itertuples(index=False):
@@ -598,7 +598,7 @@ def trades(metrics: pd.DataFrame) -> list[Trade]:
         for split in sorted(set(own["split"]) & set(privacy)):
             attacked = privacy[split]
             measured = {f.system: f for f in where(own, split=split).itertuples(index=False)}
-            eers = [f for f in attacked.values() if f is not None]
+            eers = filter(None, attacked.values())
             lowest = min(eers, key=lambda f: folded(f.value), default=None)
             bare = bares.get((split, lowest.evaluator)) if lowest else None
             use = _value(measured.pop("original", None))
