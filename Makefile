@@ -7,7 +7,9 @@ PYTEST = . ./path.sh && pytest -n 2 --dist loadfile --no-loadscope-reorder $${CI
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))
 $(foreach name,$(GIVEN),$(eval override export $(name) := $$(value $(name))))
 # Of make protect and make evidence: IN and OUT are folders, or files without OUT; docs/protect.md has all options. CMD: of cmd.sh.
-NAMES := IN OUT SYSTEM PER CHANNELS LEVEL TIME ENDS SPEAKERS KEY_FILE NJ RENAME CMD TURNS PEOPLE PROTECT KEEP REDACT REDACT_BY TEXTS
+# A stream has only those of the first line.
+NAMES := IN OUT SYSTEM KEY_FILE $(if $(filter -/-,$(value IN)/$(value OUT)),, \
+	PER CHANNELS LEVEL TIME ENDS SPEAKERS NJ RENAME CMD TURNS PEOPLE PROTECT KEEP REDACT REDACT_BY TEXTS)
 UNKNOWN := $(sort $(filter-out $(NAMES) PYTHON,$(GIVEN)))
 check = $(if $(UNKNOWN),$(error make $@: nothing is called $(UNKNOWN:%=%=); known: $(NAMES:%=%=))) \
 	$(if $(value IN),,$(error make $@: IN is missing; write make $@ IN=folder OUT=folder)) \

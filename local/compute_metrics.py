@@ -31,8 +31,8 @@ def _omega(text: str) -> tuple[str, float]:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not 0.0 < value < math.inf:
-        raise BadValue(f"expected a positive number, not {text!r}")
+    if not 0.0 < value < 1e200:
+        raise BadValue(f"expected a positive number below 1e200, not {text!r}")
     return text, value
 
 

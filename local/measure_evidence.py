@@ -32,7 +32,8 @@ FEWEST = 5  # people: centring makes two opposites, whom nobody could mistake fo
 
 
 def _made(
-    source: Path, out: Path, per: str, speakers: Path | None, key_file: Path | None
+    source: Path, out: Path, per: str, speakers: Path | None, turns: str | None,
+    key_file: Path | None,
 ) -> tuple[str | None, dict[str, Any]]:  # fmt: skip
     """The key, and the settings with which OUT was protected; UserError where options do not fit
     these."""
@@ -40,6 +41,13 @@ def _made(
 
     if speakers and per != "speaker":
         raise UserError("--speakers is for --per speaker; add it (with make: PER=speaker)")
+    if speakers and turns:
+        raise UserError("--speakers: with --turns the turns say who speaks; leave it out")
+    if turns == "auto" and per != "file":
+        raise UserError(
+            f"--per {per}: turns that are found name people of one recording; name the people, "
+            "and give them (--turns FOLDER)"
+        )
     if not out.is_dir():
         raise UserError(f"{out}: is not a folder; protect {source} first (make protect)")
     key = job.choose_key(None, key_file)[0] if key_file else None
@@ -103,7 +111,7 @@ def main(
     from local.evidence.identity import Identity
     from steps.standalone import account, job, protection, scenes
 
-    key, made = _made(source, out, per, speakers, key_file)
+    key, made = _made(source, out, per, speakers, turns, key_file)
     audio, _ = job.find_audio(source, out)
     known = job.read_speakers(speakers, source) if speakers else None
     same = bool(turns) and per == "speaker"  # a label is one person everywhere
@@ -114,8 +122,8 @@ def main(
     kept = asked.get("kept"), asked.get("only")
     said = scenes.Wishes(turns, None, *kept).read(source, audio) if turns else {}
     loaded = evidence.load_protection(system, out, key, made)
-    level, ends = made.get("level", "one"), made.get("ends", "keep")
-    judges, missing = evidence.load_judges(loaded.anonymiser if loaded else None, level, ends)
+    level, ends, of = made.get("level", "one"), made.get("ends", "keep"), made.get("per", "file")
+    judges, missing = evidence.load_judges(loaded.anonymiser if loaded else None, level, ends, of)
     jobs = job.Jobs(min(nj or len(os.sched_getaffinity(0)), len(audio)))
     every = [source / path for path in audio]
     _, lasts = protection.foretell(jobs, every, jobs.nj, CPU_SECONDS, 2 * evidence.MOST)
@@ -123,7 +131,9 @@ def main(
     versions = job.Versions(out, audio, account.beside(out, job.TABLE))
     watch = progress("measure_evidence, which file is which", unit="comparisons")
     moves = loaded is not None and not loaded.anonymiser.keeps_length
-    held = Identity.of(jobs, source, out, versions, watch, one_end=ends == "one", moves=moves)
+    held = Identity.of(
+        jobs, source, out, versions, watch, one_end=ends == "one", moves=moves, scenes=said
+    )
     pairs = evidence.pair_up(people, versions, held, said)
     heard = evidence.hear(judges, pairs, held, progress("measure_evidence", unit="recordings"))
     pairs = [pair for pair in pairs if pair.name in heard]

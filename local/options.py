@@ -128,4 +128,4 @@ def write_figures(out: StrPath, figures: Mapping[str, object]) -> None:
     try:
         write_file(out, text)
     except OSError as error:
-        raise UserError(f"{out}: cannot be written: {error.strerror}") from error
+        raise UserError(f"{Path(out)}: cannot be written: {error.strerror}") from error

@@ -89,12 +89,7 @@ def _name_one(source: Path, out: Path | None) -> Path:
 def _write_key(path: Path, key: str) -> None:
     """Write a key for its owner alone, and over no other."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        path.touch(0o600, exist_ok=False)
-    except FileExistsError as error:
-        raise UserError(
-            f"{path}: is there, and may hold the key of an earlier run; choose another file"
-        ) from error
+    path.touch(0o600, exist_ok=False)
     path.write_text(f"{key}\n", "utf-8")
 
 
@@ -142,6 +137,9 @@ def _check(given: Any) -> None:
     for holds, what in (
         (sum(option is not None for option in keys) > 1,
          "--key, --key-file and --write-key: give one of them"),
+        (given.write_key and os.path.lexists(given.write_key),
+         f"{given.write_key}: is there, and may hold the key of an earlier run, which goes on with "
+         "it (--key-file); or choose another file"),
         # Else each shard draws its own.
         (apart and (given.key or given.write_key
                     or (given.key_file and not given.key_file.is_file())),
@@ -189,6 +187,8 @@ class _Run(SimpleNamespace):
         self.whole_groups = (
             {"": self.audio} if self.same else job.group_files(self.audio, self.per, known)
         )
+        of = self.whole_groups.items() if known else ()
+        self.whose = {path: name for name, paths in of for path in paths}
         self.groups = self.shard.own(self.whole_groups) if self.shard else self.whole_groups
         self.audio = sorted(path for group in self.groups.values() for path in group)
         self.told = dict[Path, dict[str, Any]]()
@@ -225,6 +225,8 @@ class _Run(SimpleNamespace):
         from steps.standalone import job, scenes
 
         self.used, self.fresh = job.choose_key(self.key, self.key_file)
+        self.kept = self.used if self.write_key or not self.fresh else None  # for other runs
+        self.secret = job.fingerprint(self.kept, "00") if self.kept and self.speakers else ""
         self.key_digest, number = job.fingerprint(self.used), job.key_number(self.used)
         time: str | None = self.time
         self.loaded = job.load_system(self.system, number, {"time": time} if time else {})
@@ -268,8 +270,7 @@ class _Run(SimpleNamespace):
             TemporaryDirectory() if self.one else nullcontext(self.out) as noted,
             job.alone_in(Path(noted), shard) as self.held,
         ):
-            key = None if self.fresh else self.used
-            self.journal = job.Journal(Path(noted), self.settings, key, shard)
+            self.journal = job.Journal(Path(noted), self.settings, self.kept, shard)
             if not shard:
                 self.journal.take_parts()
             if self.write_key:
@@ -294,17 +295,28 @@ class _Run(SimpleNamespace):
             self.base, self.folder, anonymiser, self.channels, self.level, self.drawn,
             self.kept_ends, self.times, self.journal.salt, self.loaded.pitch, self.said,
         )  # fmt: skip
+        places = {self.drawn.get(path, path): self.work.target(path) for path in self.audio}
+        if not self.one:
+            self.journal.check(places)
         # Else nobody knows when what is said.
         self.timed = self.keeps or anonymiser.tells_words
         self.copies = scenes.Texts.read(
-            self.base, self.every, self.said, shared=self.same, wanted=self.texts and self.timed
-        )
+            self.base, self.every, self.said, shared=self.same, wanted=self.texts and self.timed,
+            alone=bool(self.one),
+        )  # fmt: skip
+        known = account.sources(self.out)  # which marks in OUT do not tell for sure
         for path in (
             () if self.launcher else progress("protect, what is done", unit="files")(self.audio)
         ):
             name = self.drawn.get(path, path)
             found = self.journal.has(name, self.base / path, self.work.target(path))
-            if found and self.listed(path) and all(x.is_file() for x in self.work.tables(path)):
+            tables = self.work.tables(path)
+            if (
+                found
+                and known.get(job.plain(path), found[0]) == found[0]
+                and self.listed(path)
+                and all(table.is_file() for table in tables)
+            ):
                 self.note(path, *found, self.journal.told(name))
         ready = (
             [path for path in self.audio if self.listed(path)] if self.launcher else [*self.told]
@@ -317,13 +329,19 @@ class _Run(SimpleNamespace):
               f"{len(self.others)} other files are left out")  # fmt: skip
         _tell(f"{job.plain(made)}: is no longer what was written there; it is made anew"
               for made in self.journal.replaced)  # fmt: skip
+        gone = () if self.shard else sorted({*map(Path, self.journal.done)} - {*places})
+        _tell(f"{job.plain(made)}: {self.source} has no recording of it any more; it stays, unless "
+              "you remove it" for made in (self.out / job.made_name(name) for name in gone)
+              if made.is_file())  # fmt: skip
 
     def mark(self, path: Path) -> str:
         """Mark of what is said of a recording, by which other turns are noticed."""
         from steps.standalone import scenes
 
-        texts = self.copies.copied(path)
-        return scenes.digest_of(self.said[path], self.journal.salt, texts)
+        texts, names = self.copies.copied(path), self.copies.names[path]
+        if person := self.whose.get(path):  # OUT has no name that can be guessed
+            person = self.secret + person if self.kept else repr(self.whole_groups[person])
+        return scenes.digest_of(self.said[path], self.journal.salt, texts, names, person)
 
     def listed(self, path: Path) -> bool:
         """Whether a file is done, with what is said of it."""
@@ -436,7 +454,7 @@ class _Run(SimpleNamespace):
         for old in (not_made, *parts_of(not_made)):
             old.unlink(missing_ok=True)
         for path in failed:
-            self.copies.remove(path, self.work.target(path))
+            self.copies.remove(self.work.target(path))
             told[path] = {"status": "failed", "reason": job.plain(failed[path])}
         n_made = len({*self.files} - {*failed})
         page = self.tell(protected=n_made, failed=len(failed))

@@ -54,14 +54,12 @@ def opened(
     page = context.new_page()
     page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
     page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
-    page.on(
-        "request",
-        lambda request: (
-            None
-            if request.url.startswith(("file:", "data:"))
-            else complaints.append(f"asked for {request.url}")
-        ),
-    )
+
+    def asked(request: Any) -> None:
+        if not request.url.startswith(("file:", "data:")):
+            complaints.append(f"asked for {request.url}")
+
+    page.on("request", asked)
     page.goto(path.resolve().as_uri())
     page.wait_for_load_state("load")
     try:

@@ -26,6 +26,7 @@ from tests.recipes import make_world, run_words, shared_folder
 from tests.slurm_cluster import local_slurm
 from tests.waiting import LIMIT
 from utils import cli
+from utils.datadir import write_data_dir
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -142,24 +143,20 @@ def make_data_dir() -> MakeDataDir:
         rate: int = 16000,
         seconds: float = 0.1,
     ) -> Path:
-        rows: dict[str, list[str]] = {
-            name: [] for name in ("wav.scp", "utt2spk", "text", "utt2dur", "spk2utt", "spk2gender")
-        }
+        names = ("wav.scp", "utt2spk", "text", "utt2dur", "spk2gender")
+        tables: dict[str, dict[str, str]] = {name: {} for name in names}
         rng = np.random.default_rng(0)
         (path / "wav").mkdir(parents=True)
         for index, (spk, n_utts) in enumerate(sorted(speakers.items())):
-            utts = [f"{spk}-{number:03d}" for number in range(n_utts)]
-            rows["spk2utt"].append(f"{spk} {' '.join(utts)}")
-            rows["spk2gender"].append(f"{spk} {'fm'[index % 2]}")
-            for number, utt in enumerate(utts):
-                wav, length = path / "wav" / f"{utt}.wav", int((seconds + number / 100) * rate)
+            tables["spk2gender"][spk] = "fm"[index % 2]
+            for number in range(n_utts):
+                utt, length = f"{spk}-{number:03d}", int((seconds + number / 100) * rate)
+                wav = path / "wav" / f"{utt}.wav"
                 soundfile.write(wav, 0.1 * rng.standard_normal(length), rate, subtype="PCM_16")
-                rows["wav.scp"].append(f"{utt} {wav}")
-                rows["utt2spk"].append(f"{utt} {spk}")
-                rows["text"].append(f"{utt} words of {utt}")
-                rows["utt2dur"].append(f"{utt} {length / rate:.6f}")
-        for name, lines in rows.items():
-            (path / name).write_text("".join(f"{line}\n" for line in sorted(lines)))
+                row = (str(wav), spk, f"words of {utt}", f"{length / rate:.6f}")
+                for name, value in zip(names, row, strict=False):
+                    tables[name][utt] = value
+        write_data_dir(path, tables)
         return path
 
     return make

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import soundfile
 
-from tests.recipes import Done, run_words
+from tests.recipes import LINKS, Done, run_words
 from utils.seeds import make_rng
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -23,7 +23,7 @@ def make_recipe(folder: Path, corpus: str) -> Path:
     folder.mkdir(parents=True)
     shutil.copy(ROOT / "egs" / corpus / "prepare.sh", folder)
     shutil.copytree(ROOT / "egs" / corpus / "conf", folder / "conf", symlinks=True)
-    for name in ("steps", "utils", "local", "path.sh", "cmd.sh"):
+    for name in LINKS:
         (folder / name).symlink_to(ROOT / name)
     return folder
 

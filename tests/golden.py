@@ -30,7 +30,7 @@ import kaldiio
 import numpy as np
 import soundfile
 
-from tests.recipes import TINY
+from tests.recipes import TINY, link_recipe
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "tests/golden.tsv"
@@ -62,14 +62,12 @@ Golden = dict[tuple[str, str], str]
 
 def make_folder(folder: Path) -> None:
     """A corpus as egs/synth is, but for conf/recipe.conf and one small encoder."""
-    synth = ROOT / "egs/synth"
-    (folder / "conf/encoders").mkdir(parents=True)
-    for name in ("run.sh", "prepare.sh", "path.sh", "cmd.sh", "steps", "utils", "local"):
-        (folder / name).symlink_to((synth / name).resolve())
-    for path in (synth / "conf").iterdir():
+    link_recipe(folder, CONF)
+    (folder / "prepare.sh").symlink_to(ROOT / "egs/synth/prepare.sh")
+    for path in (ROOT / "egs/synth/conf").iterdir():
         if path.name not in ("recipe.conf", "encoders"):
             (folder / "conf" / path.name).symlink_to(path.resolve())
-    (folder / "conf/recipe.conf").write_text(CONF)
+    (folder / "conf/encoders").mkdir()
     (folder / "conf/encoders/tiny.yaml").write_text(TINY)
 
 

@@ -61,6 +61,13 @@ def make_corpus(folder: Path) -> None:
     (folder / "mine/encoder.yaml").touch()
 
 
+def draw(name: str) -> None:
+    """A set of the current folder, as a system that draws something has protected it."""
+    folder = Path("data", name)
+    folder.mkdir(exist_ok=True)
+    (folder / "conf.json").write_text('{"is_random": true}')
+
+
 def plan_case(name: str) -> str:
     """Stage, output and commands of each step of a set of options, in the folder of a corpus; @ is
     the output."""
@@ -68,9 +75,7 @@ def plan_case(name: str) -> str:
     recipe = case.get("recipe", "run")
     for system in case.get("drawn", ()):
         of = "e_nist" if recipe == "nist" else "e_enrolls"
-        protected = Path("data", f"{of}_{system.rpartition('/')[2]}")
-        protected.mkdir()
-        (protected / "conf.json").write_text('{"is_random": true}')
+        draw(f"{of}_{system.rpartition('/')[2]}")
     named = " ".join(f"--{option}" for option in case["options"])  # kept whatever is installed
     options = options_of(TEMPLATE / f"{recipe}.sh") | case["options"] | {"command_line": named}
     script = script_of(TEMPLATE / f"{recipe}.sh")

@@ -71,6 +71,13 @@ def take_systems(folder: Path, *names: str) -> None:
         (folder / f"conf/systems/{name}.yaml").write_bytes(text)
 
 
+def put_program(path: Path, text: str) -> None:
+    """A script that can be run."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+
+
 def run_words(words: Sequence[str], status: int | None, **options: Any) -> Done:
     """Output of a command, which must end with this status, where one is given."""
     done = subprocess.run(words, capture_output=True, text=True, **options)

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from local.compute_metrics import main
+from local.metrics.verification import Speakers, find_speakers
 from utils.archives import write_archive
 from utils.trials import Trials
 
@@ -17,6 +18,23 @@ def trials_of(rows: Iterable[Sequence[object]]) -> Trials:
     """Trials of rows (enrolment, trial, whether it is a target, ...)."""
     enrol, trial, target, *_ = zip(*rows, strict=True)
     return Trials(list(enrol), list(trial), np.array(target, bool))
+
+
+def some_of(trials: Trials, rows: Iterable[int]) -> Trials:
+    """Trials on these places of a list."""
+    return trials_of((trials.enrol[i], trials.trial[i], trials.target[i]) for i in rows)
+
+
+def people_of(trials: Trials, utt2spk: Mapping[str, str] | None = None) -> Speakers:
+    """Speakers of a list; left out: each utterance is of the person of its first letter."""
+    known = utt2spk or {utt: utt[0] for utt in trials.trial}
+    return find_speakers(trials, known, trials_path="trials", utt2spk_path="utt2spk")
+
+
+def listed_of(rows: Iterable[Sequence[object]]) -> tuple[Trials, Speakers]:
+    """Trials of rows, and their people: utterances begin with the letter of who speaks."""
+    trials = trials_of(rows)
+    return trials, people_of(trials)
 
 
 def max_min(t: Sequence[int], n: Sequence[int]) -> list[Fraction]:

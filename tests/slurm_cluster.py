@@ -53,9 +53,10 @@ MessageTimeout=100
 BatchStartTimeout=600
 MaxArraySize={max_array_size}
 MinJobAge={min_job_age}
-NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} RealMemory=64000 State=UNKNOWN
+NodeName={host} NodeAddr=127.0.0.1 CPUs=8 RealMemory=64000 State=UNKNOWN
 PartitionName=main Nodes={host} Default=YES State=UP
 """
+LIMITS = {"max_array_size": 1001, "max_array_tasks": 1001, "min_job_age": 300}
 
 
 def why_no_slurm() -> str:
@@ -67,36 +68,16 @@ def why_no_slurm() -> str:
 
 
 @contextmanager
-def local_slurm(
-    folder: Path,
-    *,
-    cpus: int = 8,
-    max_array_size: int = 1001,
-    max_array_tasks: int = 1001,
-    min_job_age: int = 300,
-) -> Iterator[dict[str, str]]:
-    """Start a Slurm in a folder that must be empty; give the environment that its clients need.
-
-    Skips the test where there is none.
-    """
+def local_slurm(folder: Path, **limits: int) -> Iterator[dict[str, str]]:
+    """Start a Slurm in a folder that must be empty, with other LIMITS, if any are given; give the
+    environment that its clients need. Skips the test where there is none."""
     if reason := why_no_slurm():
         pytest.skip(reason)
     (folder / "state").mkdir(parents=True)
     (folder / "spool").mkdir()
     host = socket.gethostname().split(".")[0]
-    ports = _free_ports(2)
-    (folder / "slurm.conf").write_text(
-        CONF.format(
-            host=host,
-            ports=ports,
-            user=getpass.getuser(),
-            root=folder,
-            cpus=cpus,
-            max_array_size=max_array_size,
-            max_array_tasks=max_array_tasks,
-            min_job_age=min_job_age,
-        )
-    )
+    own = {"host": host, "ports": _free_ports(2), "user": getpass.getuser(), "root": folder}
+    (folder / "slurm.conf").write_text(CONF.format(**own, **LIMITS | limits))
     env = {**os.environ, "PATH": SEARCH, "SLURM_CONF": str(folder / "slurm.conf")}
     for name in [name for name in env if name.startswith(("SBATCH_", "SQUEUE_"))]:
         del env[name]

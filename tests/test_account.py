@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -49,10 +50,8 @@ def test_the_account_says_what_became_of_each_file_and_never_the_key(folder, tmp
     (once,) = told["runs"]
     assert (once["protected"], once["failed"], once["key"]) == (4, 1, "given")
     assert once["began"] <= once["ended"]
-    called = (
-        f"steps/protect_folder.py --system={SYSTEM} --per=file --key=... --channels=mix "
-        f"--level=one --nj=1 -- {folder} {tmp_path / 'out'}"
-    )
+    options = f"--system={SYSTEM} --per=file --key=... --channels=mix --level=one --nj=1"
+    called = f"steps/protect_folder.py {options} -- {folder} {tmp_path / 'out'}"
     assert once["command"] == called and called in page
     assert once["key_digest"] == fingerprint(KEY, once["key_digest"].partition(":")[0])
     assert told["per"] == "file"
@@ -91,6 +90,14 @@ def test_an_account_is_merged_with_that_of_the_runs_before(folder, tmp_path):
     assert [one["protected"] for one in told["runs"]] == [4, 1]
     assert told["files"]["anna-1.wav"]["seconds"] == 1.5
     assert {"sub dir/bert-2.wav", "carl-1.wav"} <= told["files"].keys()
+
+
+def test_an_account_from_before_names_were_drawn_told_which_is_which(folder, tmp_path):
+    """A key gives the same results again, whose digests stood beside the names."""
+    assert run("--key", KEY, folder, tmp_path / "out") == 0
+    shutil.rmtree(tmp_path / "out")
+    assert run("--key", KEY, "--rename", folder, tmp_path / "out") == 0
+    assert not any("sha256" in file for file in account(tmp_path)["files"].values())
 
 
 def test_a_file_that_fails_now_was_still_in_the_output(folder, tmp_path):

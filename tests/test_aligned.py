@@ -11,18 +11,14 @@ from local.align_xvectors import main as align_main
 from local.compute_metrics import main as compute_metrics
 from local.metrics.intervals import number_names
 from local.metrics.recordings import Length, hear, recordings
-from local.metrics.verification import Speakers, find_speakers
+from local.metrics.verification import Speakers
 from local.protocols.studies import Pairs, align, learn_by_group, learn_rotation
 from steps.score_trials import main as score_main
 from tests.refusals import accepts, refuses, refuses_words
-from tests.scored import trials_of
+from tests.scored import people_of, trials_of
 from utils.archives import read_vectors, write_archive
-from utils.tables import invert, read_map, write_id_lists, write_map
-
-
-def compute(words: list[str]) -> int:
-    return compute_metrics(["verification", "--recordings", *words])
-
+from utils.datadir import write_data_dir
+from utils.tables import invert, read_map, write_map
 
 RNG = np.random.default_rng(7)
 
@@ -111,10 +107,9 @@ def write_set(folder: Path, name: str, vectors: dict[str, np.ndarray], genders: 
     data, xvectors = folder / "data" / name, folder / "xvectors" / name
     utt2spk = {utt: utt.split("-")[0] for utt in vectors}
     groups = invert(utt2spk)
-    write_map(data / "utt2spk", utt2spk)
-    write_map(data / "wav.scp", {utt: f"{utt}.wav" for utt in utt2spk})
-    write_map(data / "spk2gender", {s: genders[i % len(genders)] for i, s in enumerate(groups)})
-    write_id_lists(data / "spk2utt", groups)
+    of = {s: genders[i % len(genders)] for i, s in enumerate(groups)}
+    wav = {utt: f"{utt}.wav" for utt in utt2spk}
+    write_data_dir(data, {"utt2spk": utt2spk, "wav.scp": wav, "spk2gender": of})
     write_archive(xvectors / "xvector", vectors)
     means = {s: np.mean([vectors[u] for u in utts], axis=0) for s, utts in groups.items()}
     write_archive(xvectors / "spk_xvector", means)
@@ -152,11 +147,9 @@ def words(folder: Path) -> list[str]:
 
 def reidentify(folder: Path, enrol: Path, trial: Path) -> dict[str, float]:
     scores, out = folder / "scores", folder / "metrics.json"
-    given = [enrol, trial, folder / "trials", scores]
-    accepts(score_main, "--backend", "cosine", *given)
-    spk = folder / "data/trials/utt2spk"
-    given = ["--utt2spk", spk, "--bootstrap", 20, folder / "trials", scores, out]
-    accepts(compute, *given)
+    accepts(score_main, "--backend", "cosine", enrol, trial, folder / "trials", scores)
+    given = ["--utt2spk", folder / "data/trials/utt2spk", "--bootstrap", 20]
+    accepts(compute_metrics, "verification", "--recordings", *given, folder / "trials", scores, out)
     return json.loads(out.read_text())
 
 
@@ -189,18 +182,16 @@ def test_bad_input_is_one_line_and_nothing_is_written(attacked: Path) -> None:
     assert not out.exists()
 
 
-def named(rows: list[Any], score: np.ndarray, utt2spk: dict[str, str]) -> dict[str, Any]:
+def named(rows: list[Any], score: np.ndarray, utt2spk: Any = None) -> dict[str, Any]:
     """Figures of naming of a list."""
     trials = trials_of(rows)
-    people = find_speakers(trials, utt2spk, trials_path="trials", utt2spk_path="utt2spk")
-    return recordings(trials, score, people)
+    return recordings(trials, score, people_of(trials, utt2spk))
 
 
 def test_naming_counts_ties_against_the_attacker_and_forgets_order(caplog) -> None:
     rows = [(s, u, s == u[0]) for u in ("a1", "a2", "b1", "z1") for s in "abc"]
     score = np.array([0.0] * 3 + [3, 1, 2] + [1, 2, 9] + [1, 2, 3])
-    utt2spk = {u: u[0] for u in ("a1", "a2", "b1", "z1")}
-    found = named(rows, score, utt2spk)
+    found = named(rows, score)
     assert "1 of 4 recordings are of nobody enrolled" in caplog.text
     assert found["named_by_recording"] == pytest.approx(1 / 3)  # a1 ties at rank 3, b1 is second
     rank = found["mean_rank_by_recording"], found["chance_mean_rank_by_recording"]
@@ -208,7 +199,7 @@ def test_naming_counts_ties_against_the_attacker_and_forgets_order(caplog) -> No
     assert found["named_all_recordings"] == 0.5
     assert found["named_per_speaker"] == {"a": 0.5, "b": 0.0}
     order = RNG.permutation(len(rows))
-    again = named([rows[i] for i in order], score[order], utt2spk)
+    again = named([rows[i] for i in order], score[order])
     for name in (name for name in found if "named" in name and not name.startswith("p_")):
         assert again[name] == found[name], name
 
@@ -231,7 +222,7 @@ def test_a_guesser_has_as_many_tries_as_the_person_has_models() -> None:
      ("m", "true", 70, 50.4, 3.0)],
 )  # fmt: skip
 def test_published_rates_of_b1(
-    corpora: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+    corpora: Path, monkeypatch: pytest.MonkeyPatch,
     gender: str, grouped: str, pca: int | None, published: float, tolerance: float,
 ) -> None:  # fmt: skip
     """Real x-vectors of B1, pairs of the enrolment: the public code's top-1 rates within a few

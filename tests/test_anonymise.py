@@ -201,13 +201,11 @@ def test_notes_of_parts_become_one_file_and_reach_the_report(make_data_dir, tmp_
         result = Protected(files={utt: f"{utt}.wav"}, rows={utt: {"key": "k"}})
         write_protected(part, DataDir(data.path, tables), result, {"system": {}}, notes)
     merge_parts(out, 2)
-    assert sorted(read_map(out / "notes.txt", rest_of_line=True).values()) == [
-        "all were taken",
-        "by cosine",
-    ]
+    notes = ["all were taken", "by cosine"]
+    assert sorted(read_map(out / "notes.txt", rest_of_line=True).values()) == notes
     told = settings_of_systems([("x", str(data.path), str(out))])[0]["x"]
     assert isinstance(told, dict)
-    assert told["remarks"] == ["all were taken", "by cosine"]
+    assert told["remarks"] == notes
 
 
 def test_ids_that_are_no_file_names_are_refused(make_data_dir, tmp_path):

@@ -24,10 +24,15 @@ from local.report.challenge import (
 from local.report.frame import read_figures
 from local.report_challenge import main
 from steps.anonymisers.external import find_speech
-from tests.refusals import refuses
+from tests.refusals import accepts, refuses, refuses_words
 from tests.report_rows import metrics_csv
 
 PROTOCOLS = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/protocols"
+VPC22, VPC24, VPC26 = (PROTOCOLS / f"vpc{year}.yaml" for year in (2022, 2024, 2026))
+ORIGINAL, TRIED = (
+    f"---- ASV_eval{of} results ----\ndataset split gender enrollment trial EER\n"
+    for of in ("", "^anon")
+)
 
 
 @pytest.mark.parametrize("path", sorted(PROTOCOLS.glob("*.yaml")), ids=lambda p: p.stem)
@@ -103,7 +108,7 @@ def test_a_protocol_sets_what_the_challenge_prescribes() -> None:
     ],
 )  # fmt: skip
 def test_published_eers_of_2022_give_its_published_averages(name, eers, mean):
-    privacy = read_protocol(PROTOCOLS / "vpc2022.yaml").privacy
+    privacy = read_protocol(VPC22).privacy
     scores = [
         Score("eer", split, True, eer / 100, privacy.attacker)
         for split, eer in zip(privacy.sets[name.split()[1]], eers, strict=True)
@@ -115,24 +120,19 @@ def test_published_eers_of_2022_give_its_published_averages(name, eers, mean):
 
 def test_a_result_file_of_2026_joins_several_runs(tmp_path, capsys):
     """Rows of a run have a number in front or none: those without were shifted by one column."""
-    path = tmp_path / "theirs"
-    header = "dataset split gender enrollment trial EER"
-    path.write_text(
-        f"---- ASV_eval results ----\n{header}\n8 libri dev mixed anon anon 11.423\n"
-        f"---- ASV_eval^anon results ----\n{header}\n    libri dev mixed anon anon 6.973\n"
-        f"---- ASV_eval^anon results ----\n{header}\n17 libri test mixed anon anon 4.713\n"
+    (tmp_path / "theirs").write_text(
+        f"{ORIGINAL}8 libri dev mixed anon anon 11.423\n"
+        f"{TRIED}    libri dev mixed anon anon 6.973\n{TRIED}17 libri test mixed anon anon 4.713\n"
     )
-    assert main([str(PROTOCOLS / "vpc2026.yaml"), str(path)]) == 0
+    accepts(main, VPC26, tmp_path / "theirs")
     said = capsys.readouterr().out
     assert "libri_dev: average EER 6.973 %" in said and "libri_test: average EER 4.713 %" in said
 
 
 def test_a_file_of_unprotected_speech_alone_said_figure_of_None(tmp_path: Path) -> None:
-    header = "dataset split gender enrollment trial EER"
-    row = "0 libri dev f original original 10.511"
-    (tmp_path / "theirs").write_text(f"---- ASV_eval results ----\n{header}\n{row}\n")
-    asked = [str(PROTOCOLS / "vpc2024.yaml"), str(tmp_path / "theirs")]
-    refuses("no figure of protected speech that VoicePrivacy 2024 asks for", main, asked)
+    (tmp_path / "theirs").write_text(f"{ORIGINAL}0 libri dev f original original 10.511\n")
+    said = "no figure of protected speech that VoicePrivacy 2024 asks for"
+    refuses_words(said, main, VPC24, tmp_path / "theirs")
 
 
 def test_figures_of_a_recipe_become_a_result_file(tmp_path, capsys):
@@ -147,14 +147,11 @@ def test_figures_of_a_recipe_become_a_result_file(tmp_path, capsys):
     libri_test b2 utility - moonshine AA wer 0.1
     """
     (tmp_path / "metrics.csv").write_text(metrics_csv(data))
-    words = [str(PROTOCOLS / "vpc2024.yaml"), str(tmp_path), "--of-system", "theirs"]
-    assert main([*words, "--out", str(tmp_path)]) == 0
-    assert "libri_test: average EER 32.000 %, category 3 of 4 (at least 30 %)" in (
-        capsys.readouterr().out
-    )
-    asked_of = read_protocol(PROTOCOLS / "vpc2024.yaml")
-    found = {(s.what, s.split, s.protected): s.value
-             for s in read_results(tmp_path / "result_for_rank_theirs", asked_of)}  # fmt: skip
+    accepts(main, VPC24, tmp_path, "--of-system", "theirs", "--out", tmp_path)
+    said = capsys.readouterr().out
+    assert "libri_test: average EER 32.000 %, category 3 of 4 (at least 30 %)" in said
+    scores = RANK(tmp_path / "result_for_rank_theirs")
+    found = {(s.what, s.split, s.protected): s.value for s in scores}
     assert found == {
         ("eer", "libri_test_f", True): pytest.approx(0.31),
         ("eer", "libri_test_m", True): pytest.approx(0.33),
@@ -162,8 +159,8 @@ def test_figures_of_a_recipe_become_a_result_file(tmp_path, capsys):
         ("wer", "libri_test", True): pytest.approx(0.06),
         ("wer", "libri_test", False): pytest.approx(0.04),
     }
-    asked = [str(PROTOCOLS / "vpc2024.yaml"), str(tmp_path), "--of-system", "b3"]
-    refuses("no figure of b3 that VoicePrivacy 2024 asks for", main, asked)
+    said = "no figure of b3 that VoicePrivacy 2024 asks for"
+    refuses_words(said, main, VPC24, tmp_path, "--of-system", "b3")
 
 
 def scores(tmp_path: Path, protocol: str, data: str) -> dict[tuple[str, str], Score]:
@@ -186,7 +183,7 @@ def test_W5_the_mean_over_folds_wins_over_the_pooled_recall(tmp_path: Path) -> N
     assert found.value == 0.6 and found.parts == {"sad": 0.3}
     for more, said in ((rows, False), (rows.splitlines()[1], True)):  # pooled without a word
         own = [*scores(tmp_path, "vpc2024", more).values()]
-        told = conclusions(own, read_protocol(PROTOCOLS / "vpc2024.yaml"))
+        told = conclusions(own, read_protocol(VPC24))
         assert ("IEMOCAP_dev: UAR over all utterances" in "".join(told)) is said
 
 
@@ -215,7 +212,7 @@ def test_W9_words_of_vctk_are_of_different_and_common_sentences_together(tmp_pat
 
 
 def test_M2_pitch_and_voices_of_a_recipe_are_averaged_as_in_2022(tmp_path: Path) -> None:
-    asked = read_protocol(PROTOCOLS / "vpc2022.yaml")
+    asked = read_protocol(VPC22)
     rows = ""
     for n, split in enumerate(asked.privacy.sets["dev"]):
         rows += f"{split} theirs utility - prosody OP f0_correlation_vpc22 {0.1 * n}\n"
@@ -240,7 +237,7 @@ def test_M2_pitch_and_voices_of_a_recipe_are_averaged_as_in_2022(tmp_path: Path)
 
 def test_pitch_and_voices_that_nobody_measured_were_not_named(tmp_path, capsys):
     """Of 2022, whose averages just lacked them; a split without counts of words was a traceback."""
-    asked = read_protocol(PROTOCOLS / "vpc2022.yaml")
+    asked = read_protocol(VPC22)
     start = f"theirs verification semi_informed {asked.evaluators} AA eer_kaldi"
     rows = "".join(f"{s} {start} 0.2\n" for s in asked.privacy.sets["dev"])
     rows += words_of("vctk_dev", 300, 30) + "vctk_dev_common theirs utility - e PP wer 0.1\n"
@@ -249,8 +246,7 @@ def test_pitch_and_voices_that_nobody_measured_were_not_named(tmp_path, capsys):
         for s in asked.privacy.sets["dev"]
     )
     (tmp_path / "metrics.csv").write_text(metrics_csv(rows))
-    words = [str(PROTOCOLS / "vpc2022.yaml"), str(tmp_path), "--of-system", "theirs"]
-    assert main([*words, "--out", str(tmp_path)]) == 0
+    accepts(main, VPC22, tmp_path, "--of-system", "theirs", "--out", tmp_path)
     (said,) = (s for s in capsys.readouterr().out.splitlines() if s.startswith("not measured"))
     assert "f0_correlation_vpc22 of test, g_vd_2020 of dev, g_vd_2020 of test" in said
     assert "wer of vctk_dev" in said and "f0_correlation_vpc22 of dev" not in said
@@ -258,20 +254,20 @@ def test_pitch_and_voices_that_nobody_measured_were_not_named(tmp_path, capsys):
 
 def test_of_two_runs_the_first_one_was_averaged(tmp_path: Path) -> None:
     """Of two files it was the last one."""
-    evaluator = read_protocol(PROTOCOLS / "vpc2024.yaml").evaluators
+    evaluator = read_protocol(VPC24).evaluators
     for run, eer in (("one", 0.1), ("other", 0.5)):
         rows = [f"libri_test_{g} theirs verification semi_informed {evaluator} AA eer {eer}\n"
                 for g in "fm"]  # fmt: skip
         (tmp_path / run).mkdir()
         (tmp_path / run / "metrics.csv").write_text(metrics_csv("".join(rows)))
-    runs = [str(tmp_path / run) for run in ("one", "other")]
-    asked = [str(PROTOCOLS / "vpc2024.yaml"), *runs, "--of-system", "theirs"]
-    refuses("other: eer of libri_test_f is 0.5 there, and 0.1 in .*one; give results", main, asked)
+    said = "other: eer of libri_test_f is 0.5 there, and 0.1 in .*one; give results"
+    runs = (tmp_path / "one", tmp_path / "other")
+    refuses_words(said, main, VPC24, *runs, "--of-system", "theirs")
 
 
 def test_W10_common_sentences_in_the_layout_of_2024() -> None:
     """As its tools name them: vctk, dev, f_common."""
-    asked = read_protocol(PROTOCOLS / "vpc2024.yaml")
+    asked = read_protocol(VPC24)
     privacy = replace(asked.privacy, sets=Sets({"dev": ["vctk_dev_common_f"]}))
     asked = replace(asked, privacy=privacy, words=("vctk_dev+vctk_dev_common",))
     found = [Score("eer", "vctk_dev_common_f", True, 0.3, "semi_informed"),
@@ -283,19 +279,14 @@ def test_W10_common_sentences_in_the_layout_of_2024() -> None:
 
 def test_an_average_of_40_percent_had_the_category_below(tmp_path, capsys):
     """30.066 and 49.934 %: their mean as a number of 64 bits is less."""
-    header = "dataset split gender enrollment trial EER"
     rows = "libri dev f anon anon 30.066\nlibri dev m anon anon 49.934\n"
-    (tmp_path / "theirs").write_text(f"---- ASV_eval^anon results ----\n{header}\n{rows}")
-    assert main([str(PROTOCOLS / "vpc2024.yaml"), str(tmp_path / "theirs")]) == 0
+    (tmp_path / "theirs").write_text(TRIED + rows)
+    accepts(main, VPC24, tmp_path / "theirs")
     assert "40.000 %, category 4 of 4 (at least 40 %)" in capsys.readouterr().out
 
 
 WORDS = "---- ASR results ----\n"
-RANK, SUMMARY = (
-    partial(read_results, protocol=read_protocol(PROTOCOLS / f"{name}.yaml"))
-    for name in ("vpc2024", "vpc2022")
-)
-TRIED = "---- ASV_eval^anon results ----\ndataset split gender enrollment trial EER\n"
+RANK, SUMMARY = (partial(read_results, protocol=read_protocol(path)) for path in (VPC24, VPC22))
 BAD = [
     (RANK, "", "has no line such as '---- ASV_eval results"),
     (SUMMARY, "", "has no line such as 'ASV-"),
@@ -342,18 +333,6 @@ def test_a_protocol_is_followed_but_for_what_the_command_says() -> None:
     refuses("vpc1999.yaml is missing; the nearest names are: vpc", follow_protocol, other)
 
 
-def test_a_participants_folder_holds_the_originals_too(tmp_path: Path) -> None:
-    """The challenges' layout: <set> beside <set>_anon, the same ids in both."""
-    for name in ("libri_test_enrolls", "libri_test_trials_f"):
-        for suffix in ("", "_anon"):
-            folder = tmp_path / f"{name}{suffix}/wav"
-            folder.mkdir(parents=True)
-            soundfile.write(folder / f"{name}-1.wav", np.full(100, len(suffix) / 9), 16000)
-    refuses("is there twice", find_speech, tmp_path)
-    found = find_speech(tmp_path, "_anon")
-    assert all("_anon/wav/" in path for path in found.values()) and len(found) == 2
-
-
 SET = "libri_test_trials_f_anon"
 
 
@@ -361,6 +340,16 @@ def put(path: Path) -> str:
     path.parent.mkdir(parents=True, exist_ok=True)
     soundfile.write(path, np.full(100, 0.1), 16000)
     return str(path)
+
+
+def test_a_participants_folder_holds_the_originals_too(tmp_path: Path) -> None:
+    """The challenges' layout: <set> beside <set>_anon, the same ids in both."""
+    for name in ("libri_test_enrolls", "libri_test_trials_f"):
+        for suffix in ("", "_anon"):
+            put(tmp_path / f"{name}{suffix}/wav/{name}-1.wav")
+    refuses("is there twice", find_speech, tmp_path)
+    found = find_speech(tmp_path, "_anon")
+    assert all("_anon/wav/" in path for path in found.values()) and len(found) == 2
 
 
 @pytest.mark.parametrize("suffix", ["_anon", ""])

@@ -5,7 +5,7 @@ published file, a slip in a figure or a column shows.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,6 +14,7 @@ import yaml
 
 from local.protocols.attackers import Protocol, read_protocol
 from local.report.challenge import (
+    Score,
     averages,
     conclusions,
     read_results,
@@ -25,8 +26,24 @@ from local.report.challenge import (
 PROTOCOLS = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/protocols"
 
 
-def protocol(name: str) -> Protocol:
-    return read_protocol(PROTOCOLS / f"{name}.yaml")
+Read = Callable[..., tuple[Protocol, list[Score], dict[str, float]]]
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    """Reads the text of a file, of so many characters: the protocol, scores, averages in %."""
+
+    def read_text(
+        protocol: str, text: str, n_chars: int | None = None, name: str = "theirs"
+    ) -> tuple[Protocol, list[Score], dict[str, float]]:
+        assert len(text) == n_chars or n_chars is None
+        (tmp_path / name).write_text(text)
+        asked = read_protocol(PROTOCOLS / f"{protocol}.yaml")
+        scores = read_results(tmp_path / name, asked)
+        means = averages(scores, asked.privacy)
+        return asked, scores, {name: 100 * mean for name, mean in means.items()}
+
+    return read_text
 
 
 def table(title: str, widths: str, *rows: str) -> str:
@@ -85,16 +102,11 @@ def made_2024(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", KNOWN.OF_2024)
-def test_2024s_published_tables_are_read_averaged_and_written_again(tmp_path, name):
+def test_2024s_published_tables_are_read_averaged_and_written_again(read, name):
     text = made_2024(name)
-    assert len(text) == KNOWN.N_CHARS.get(name, len(text))
-    path = tmp_path / "result_for_rank"
-    path.write_text(text)
-    asked = protocol("vpc2024")
-    scores = read_results(path, asked)
-    found = averages(scores, asked.privacy)
+    asked, scores, found = read("vpc2024", text, KNOWN.N_CHARS.get(name))
     expected = KNOWN.OF_2024[name][-1]
-    assert [100 * found[k] for k in ("libri_dev", "libri_test")] == pytest.approx(expected)
+    assert [found[k] for k in ("libri_dev", "libri_test")] == pytest.approx(expected)
     assert write_rank(scores, asked, KNOWN.OF_2024[name][:2]) == text  # from the figures alone
 
 
@@ -104,7 +116,7 @@ TIME_2026 = "31-08-26_12:51"
 
 
 @pytest.mark.parametrize("name", KNOWN.OF_2026)
-def test_W2_of_2026_only_the_fine_tuned_attacker_is_averaged(tmp_path, name):
+def test_W2_of_2026_only_the_fine_tuned_attacker_is_averaged(read, name):
     dev, test, wers, given, tuned, behind, n_chars = KNOWN.OF_2026[name]
     widths, stamp = "1 8 6 7 11 6 8", f"---- Time: {TIME_2026} ----"
     text = "\n\n".join([
@@ -113,21 +125,15 @@ def test_W2_of_2026_only_the_fine_tuned_attacker_is_averaged(tmp_path, name):
         heard(wers, "0 1 2 3"), stamp,
         table("ASV_eval^anon", widths, LISTS, *listed(MIXED, "anon", tuned, "0 1")),
     ]) + "\n" * (1 + behind)  # fmt: skip
-    assert len(text) == n_chars
-    path = tmp_path / "result_for_rank"
-    path.write_text(text)
-    asked = protocol("vpc2026")
-    scores = read_results(path, asked)
-    found = averages(scores, asked.privacy)
-    assert [100 * value for value in found.values()] == pytest.approx([*map(float, tuned.split())])
+    asked, scores, found = read("vpc2026", text, n_chars)
+    assert [*found.values()] == pytest.approx([*map(float, tuned.split())])
     lazy = averages(scores, asked.privacy, attacker="lazy_informed")
     assert [100 * value for value in lazy.values()] == pytest.approx([*map(float, given.split())])
     assert write_rank(scores, asked, [TIME_2026]) == text.rstrip("\n") + "\n"
 
 
-def test_W2_half_a_file_of_2026_has_no_average(tmp_path):
+def test_W2_half_a_file_of_2026_has_no_average(read):
     """B2 of March: the attacker as given, and the tuned one on lists of women and men, too."""
-    path, asked = tmp_path / "result_for_rank", protocol("vpc2026")
     first = "\n\n".join([
         "---- Time: 03-03-26_05:17 ----",
         felt(IN_2026, "55.6590 33.1350 64.4438 67.0860 57.9720", KNOWN.FELT_2026[0],
@@ -136,35 +142,41 @@ def test_W2_half_a_file_of_2026_has_no_average(tmp_path):
               *listed(MIXED, "anon", "11.423 7.220", "8 17")),
         heard("1.802 10.439 1.844 9.959", "0 4 1 5"),
     ]) + "\n"  # fmt: skip
-    path.write_text(first)
-    half = read_results(path, asked)
-    assert all(math.isnan(value) for value in averages(half, asked.privacy).values())
+    asked, half, found = read("vpc2026", first)
+    assert all(map(math.isnan, found.values()))
     said = "\n".join(conclusions(half, asked))  # it was passed off as the average that is ranked
     assert "11.423" not in said and "libri_dev: no average EER: not measured" in said
     six = [f"libri|{split}|{who}" for split in ("dev", "test") for who in ("f", "m", "mixed")]
     tuned = listed(six, "anon", "9.833 3.575 6.973 8.029 1.345 4.713", "2 5 8 11 14 17")
     second = "\n---- Time: 03-03-26_05:18 ----\n\n"
     second += table("ASV_eval^anon", "2 8 6 7 11 6 7", LISTS, *tuned) + "\n"
-    assert len(first + second) == 1255
-    path.write_text(first + second)
-    found = averages(read_results(path, asked), asked.privacy)
-    assert [100 * value for value in found.values()] == pytest.approx([6.973, 4.713])
+    assert [*read("vpc2026", first + second, 1255)[2].values()] == pytest.approx([6.973, 4.713])
 
 
 LANGUAGES = ("de", "en", "es", "fr")
 
 
-def test_M4_a_file_of_track_2_has_a_section_for_each_language(tmp_path):
-    four = [f"{language}|{split}|mixed" for language in LANGUAGES for split in ("dev", "test")]
-    words = [f"{one[:-6]}|{kind}" for one in four for kind in ("original", "anon")]
-    numbers = map(str, (2, 10, 3, 11, 0, 8, 1, 9, 6, 14, 7, 15, 4, 12, 5, 13))
-    rows = map("|".join, zip(numbers, words, KNOWN.BM1[6].split(), strict=True))
-    moved = felt("hap neu ang sad", *KNOWN.BM1[:4], mean=True, widths="1 9 6 10 8 8 8 8 8")
-    blocks = [
-        "---- Time: 13-06-26_05:45 ----", moved.replace("IEMOCAP", "emodata"),
-        table("ASV_eval", "2 8 6 7 11 6 8", LISTS, *listed(four, "anon", *KNOWN.BM1[4:6])),
+FOUR = [f"{language}|{split}|mixed" for language in LANGUAGES for split in ("dev", "test")]
+
+
+def made_track_2(
+    stamp: str, emotions: Sequence[str], eers: str, numbers: str, wers: Sequence[str]
+) -> list[str]:
+    """The sections of track 2 that stand before those of the tuned attackers."""
+    moved = felt("hap neu ang sad", *emotions, widths="1 9 6 10 8 8 8 8 8")
+    words = [f"{one[:-6]}|{kind}" for one in FOUR for kind in ("original", "anon")]
+    of_words = map(str, (2, 10, 3, 11, 0, 8, 1, 9, 6, 14, 7, 15, 4, 12, 5, 13))
+    rows = map("|".join, zip(of_words, words, wers, strict=True))
+    return [
+        f"---- Time: {stamp} ----", moved.replace("IEMOCAP", "emodata"),
+        table("ASV_eval", "2 8 6 7 11 6 8", LISTS, *listed(FOUR, "anon", eers, numbers)),
         table("ASR", "2 8 6 10 8", "|dataset|split|asr|WER", *rows),
     ]  # fmt: skip
+
+
+def test_M4_a_file_of_track_2_has_a_section_for_each_language(read):
+    first = "13-06-26_05:45"
+    blocks = made_track_2(first, KNOWN.BM1[:4], *KNOWN.BM1[4:6], KNOWN.BM1[6].split())
     for language, (stamp, eers) in KNOWN.TUNED.items():
         own = [f"{language}|{split}|mixed" for split in ("dev", "test")]
         rows_of = [row.partition("|")[2] for row in listed(own, "anon", eers, "0 0")]
@@ -173,40 +185,23 @@ def test_M4_a_file_of_track_2_has_a_section_for_each_language(tmp_path):
         body = table("ASV_eval^anon", "0 7 6 7 11 6 6", *(f"|{r}" for r in (named, *rows_of)))
         blocks += [f"---- Time: {stamp} ----", body]
     text = "\n\n".join(blocks) + "\n\n"
-    assert len(text) == 2332
-    path, asked = tmp_path / "result_for_rank_BM1", protocol("vpc2026_track2")
-    path.write_text(text)
-    scores = read_results(path, asked)
-    found = averages(scores, asked.privacy)
-    assert 100 * found["fr_test"] == pytest.approx(2.63) and len(found) == 8
-    stamps = ["13-06-26_05:45", *(stamp for stamp, _ in KNOWN.TUNED.values())]
+    asked, scores, found = read("vpc2026_track2", text, 2332)
+    assert found["fr_test"] == pytest.approx(2.63) and len(found) == 8
+    stamps = [first, *(stamp for stamp, _ in KNOWN.TUNED.values())]
     assert write_rank(scores, asked, stamps) == text
 
 
 @pytest.mark.parametrize("name", KNOWN.MARCH)
-def test_M4_files_of_march_2026_are_read_and_written_again(tmp_path, name):
+def test_M4_files_of_march_2026_are_read_and_written_again(read, name):
     """Then lists of women and men stood between the mixed ones, which left their row numbers."""
     stamp, dev, test, given, words = KNOWN.MARCH[name]
     original = ("72.087 75.610 82.310 72.325 58.103", "78.904 68.077 90.638 83.396 73.504")
     said = ["5.881", "5.972", "5.551", "6.570", "4.629", "4.440", "6.673", "5.837"]
-    four = [f"{language}|{split}|mixed" for language in LANGUAGES for split in ("dev", "test")]
     heard = [figure for pair in zip(said, words.split(), strict=True) for figure in pair]
-    rows = [f"{one[:-6]}|{kind}" for one in four for kind in ("original", "anon")]
-    numbers = map(str, (2, 10, 3, 11, 0, 8, 1, 9, 6, 14, 7, 15, 4, 12, 5, 13))
-    moved = felt("hap neu ang sad", dev, original[0], test, original[1],
-                 widths="1 9 6 10 8 8 8 8 8")  # fmt: skip
-    own = listed(four, "anon", given, "26 35 8 17 62 71 44 53")
-    text = "\n\n".join([
-        f"---- Time: {stamp} ----", moved.replace("IEMOCAP", "emodata"),
-        table("ASV_eval", "2 8 6 7 11 6 8", LISTS, *own),
-        table("ASR", "2 8 6 10 8", "|dataset|split|asr|WER",
-              *map("|".join, zip(numbers, rows, heard, strict=True))),
-    ]) + "\n"  # fmt: skip
-    assert len(text) == 1543
-    path = tmp_path / f"result_for_rank_{name}"
-    path.write_text(text)
-    lazy = {s.split: s.value for s in read_results(path, protocol("vpc2026_track2"))
-            if s.attacker == "lazy_informed"}  # fmt: skip
+    emotions, numbers = (dev, original[0], test, original[1]), "26 35 8 17 62 71 44 53"
+    text = "\n\n".join(made_track_2(stamp, emotions, given, numbers, heard)) + "\n"
+    _, scores, _ = read("vpc2026_track2", text, 1543)
+    lazy = {s.split: s.value for s in scores if s.attacker == "lazy_informed"}
     assert 100 * lazy["fr_test_mixed"] == pytest.approx(float(given.split()[-1]))
 
 
@@ -256,12 +251,9 @@ def summary_2022() -> str:
     return "\n".join(lines) + "\n" + KNOWN.MEANS_22  # fmt: skip
 
 
-def test_M1_M2_the_summary_of_2022_is_read_averaged_and_written_again(tmp_path):
+def test_M1_M2_the_summary_of_2022_is_read_averaged_and_written_again(read):
     text = summary_2022()
-    assert len(text) == 4762
-    path, asked = tmp_path / "results_summary.txt", protocol("vpc2022")
-    path.write_text(text)
-    scores = read_results(path, asked)
+    asked, scores, _ = read("vpc2022", text, 4762)
     assert write_summary(scores, asked) == text
     said = "\n".join(conclusions(scores, asked))
     assert "dev: average EER 6.529 %" in said and "not measured" not in said
@@ -282,11 +274,9 @@ def results_2020() -> str:
     return "\n".join(lines) + "\n" + KNOWN.WORDS_20
 
 
-def test_M1_W14_results_of_2020_are_read_and_written_and_not_averaged(tmp_path):
+def test_M1_W14_results_of_2020_are_read_and_written_and_not_averaged(read):
     text = results_2020()
-    path, asked = tmp_path / "results.txt", protocol("vpc2020")
-    path.write_text(text)
-    scores = read_results(path, asked)
+    asked, scores, _ = read("vpc2020", text)
     assert write_full(scores, asked) == text
     ignorant = [s.value for s in scores if s.what == "eer" and s.attacker == "ignorant"]
     assert ignorant == pytest.approx([0.5028, 0.5533, 0.5])
@@ -296,7 +286,7 @@ def test_M1_W14_results_of_2020_are_read_and_written_and_not_averaged(tmp_path):
     )
 
 
-def test_M1_results_of_2022_have_more_of_each_list_and_of_voices(tmp_path):
+def test_M1_results_of_2022_have_more_of_each_list_and_of_voices(read):
     """Linkability, ZEBRA, pitch and DeID of B2; and ZEBRA's least figures, which were 0.000."""
     text = """ASV-libri_dev_enrolls_anon-libri_dev_trials_m_anon
   EER: 1.398%
@@ -322,15 +312,14 @@ libri_dev_trials_m
   De-Identification : 0.8604107607623659
   Gain of voice distinctiveness : -1.6493264384897122
 """
-    path, asked = tmp_path / "results.txt", protocol("vpc2022")
-    path.write_text(text)
-    assert write_full(read_results(path, asked), asked) == text
+    asked, scores, _ = read("vpc2022", text)
+    assert write_full(scores, asked) == text
 
 
-def test_the_original_evaluator_of_2022_counted_as_the_semi_informed_one(tmp_path):
+def test_the_original_evaluator_of_2022_counted_as_the_semi_informed_one(read):
     """results.orig has protected enrolment and trials, too: 43 %, which no attacker who learnt
     left; and results.txt has OA by that attacker, which was taken for the ignorant one's."""
-    asked, found = protocol("vpc2022"), {}
+    found = {}
     for name, figures in KNOWN.BY_BOTH.items():
         rows, lines = figures.split(), []
         for n, (enrol, trial) in enumerate((("", ""), ("", "_anon"), ("_anon", "_anon"))):
@@ -342,8 +331,7 @@ def test_the_original_evaluator_of_2022_counted_as_the_semi_informed_one(tmp_pat
                 f"  Individual: {l_w} ({'B' if l_w == '1.823' else 'C'})",
             ]  # fmt: skip
         text = "\n".join(lines) + "\n" + KNOWN.WORDS_OF_BOTH
-        (tmp_path / name).write_text(text)
-        scores = read_results(tmp_path / name, asked)
+        asked, scores, _ = read("vpc2022", text, name=name)
         assert write_full(scores, asked, original="orig" in name) == text
         found[name] = {s.attacker: round(100 * s.value, 3) for s in scores if s.what == "eer"}
         # The words of original speech are not by the original recogniser.

@@ -14,8 +14,9 @@ from local.report_challenge import main as report
 from tests.corpus_trees import ROOT, make_recipe, table
 from tests.recipes import run_recipe
 from utils.archives import write_archive
+from utils.datadir import write_data_dir
 from utils.seeds import make_rng
-from utils.tables import invert, write_id_lists, write_map
+from utils.tables import write_map
 
 SUFFIX = {"2020": "_anon", "2022": "_anon", "2024": "_mcadams", "2026": "_mine"}
 SPEAKERS = ["11", "12", "13", "21", "22", "23", "30", "31", "32", "33", "34", "35", "36", "37"]
@@ -62,23 +63,19 @@ def librispeech(root: Path) -> Path:
 
 def write_lists(data: Path, name: str) -> None:
     """A data directory of the organisers, as they give it to participants: without audio."""
-    utts, folder = SETS[name], data / name
-    folder.mkdir(parents=True)
+    utts, kind = SETS[name], name.rpartition("_")[2]
     spk_of = {utt: utt.split("-")[0] for utt in utts}
-    write_map(folder / "utt2spk", spk_of)
-    write_id_lists(folder / "spk2utt", invert(spk_of))
-    write_map(folder / "spk2gender", {spk: GENDER[spk] for spk in spk_of.values()})
-    if name.endswith("enrolls"):
-        (folder / "enrolls").write_text("".join(f"{utt}\n" for utt in utts))
-        return
-    kind = name.rpartition("_")[2]
-    enrolled = [s for s in GENDER if SUBSET[s] == "test-clean" and kind in (GENDER[s], "mixed")]
-    rows = [
-        f"{s} {u} {'non' * (not u.startswith(f'{s}-'))}target\n" for s in enrolled for u in utts
-    ]
-    if kind == "mixed":  # they draw them: not every speaker with every utterance
-        rows.remove("11 21-200-0 nontarget\n")
-    (folder / "trials").write_text("".join(rows))
+    tables = {"utt2spk": spk_of, "spk2gender": {spk: GENDER[spk] for spk in spk_of.values()}}
+    trials = None
+    if kind == "enrolls":
+        tables["enrolls"] = dict.fromkeys(utts, "")
+    else:
+        enrolled = [s for s in GENDER if SUBSET[s] == "test-clean" and kind in (GENDER[s], "mixed")]
+        labels = {True: "target", False: "nontarget"}
+        trials = [(s, utt, labels[spk_of[utt] == s]) for s in enrolled for utt in utts]
+        if kind == "mixed":  # they draw them: not every speaker with every utterance
+            trials.remove(("11", "21-200-0", "nontarget"))
+    write_data_dir(data / name, tables, trials)
 
 
 def protect(data: Path, name: str, suffix: str, table: str) -> None:
@@ -153,10 +150,8 @@ def test_a_participant_of_each_year_gets_a_result_file(participants, tmp_path, c
         words = [str(cheap(f"vpc{year}", tmp_path)), str(folder / "exp/results")]
         assert report([*words, "--of-system", f"y{year}", "--out", str(tmp_path)]) == 0
         name = {"2020": "results.txt", "2022": "results_summary.txt"}.get(year)
-        made = read_results(
-            tmp_path / (name or f"result_for_rank_y{year}"),
-            read_protocol(cheap(f"vpc{year}", tmp_path)),
-        )
+        protocol = read_protocol(cheap(f"vpc{year}", tmp_path))
+        made = read_results(tmp_path / (name or f"result_for_rank_y{year}"), protocol)
         assert {s.split for s in made if s.protected} == {"libri_test_f", "libri_test_m"}
     run(("2026",), "--attackers", "semi_informed_backend", "--genders", "mixed")
     words = [str(cheap("vpc2026", tmp_path)), str(folder / "exp/results"), "--of-system", "y2026"]

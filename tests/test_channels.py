@@ -16,19 +16,6 @@ from local.metrics.verification import fuse, normalise
 from steps import extract_channel, score_trials, train_backend
 from steps.asr.engines import Phones
 from steps.channels import recognised
-from steps.channels.recognised import (
-    PHONES,
-    RHYTHM,
-    SIZE,
-    MelodyEncoder,
-    away,
-    count_parts,
-    cut_phones,
-    parts_of_phones,
-    parts_of_text,
-    read_phones,
-    timing,
-)
 from steps.channels.recognised import extract_channel as extract
 from steps.emotion.functionals import ENERGY, MELODY, functionals
 from steps.speaker.backends import CentredCosine, TfidfBackend, learn_idf
@@ -41,16 +28,17 @@ from utils.tables import write_map
 
 def test_counts_by_hand() -> None:
     """ "Go, go!" and "go go": two words, GO_ once, O_G, _GO, and the two runs of four."""
-    twice, none = count_parts([parts_of_text("Go, go!"), parts_of_text("...")])
-    assert twice.shape == (SIZE,) and not none.any()
+    parts = map(recognised.parts_of_text, ("Go, go!", "...", "go go"))
+    twice, none, again = recognised.count_parts([*parts])
+    assert twice.shape == (recognised.SIZE,) and not none.any()
     assert sorted(twice[twice > 0]) == [1, 1, 1, 1, 1, 2]  # <GO> is there twice
-    assert (twice == count_parts([parts_of_text("go go")])[0]).all()
-    assert parts_of_phones([]) == []
+    assert (twice == again).all()
+    assert recognised.parts_of_phones([]) == []
 
 
 def test_places_of_counts_are_the_same_in_every_process() -> None:
     """Python's own hash of a text differs from one process to the next."""
-    assert np.flatnonzero(count_parts([["<GO>", "GO O"]])[0]).tolist() == [1167, 7970]
+    assert np.flatnonzero(recognised.count_parts([["<GO>", "GO O"]])[0]).tolist() == [1167, 7970]
 
 
 def test_tfidf_by_hand() -> None:
@@ -143,11 +131,16 @@ def test_what_the_voice_adds_to_the_words(tmp_path: Path) -> None:
 SPOKEN = "SIL:21 P:10 AY:20 SIL:30 +NSN+:5 P:10 SIL:8"
 
 
+def timing_of(text: str) -> np.ndarray:
+    return recognised.timing(recognised.read_phones(text))
+
+
 def test_timing_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two P of 10 frames (z = (ln 10 - 2) / 0.5) drawn by 2 of four, one AY of 20; 40 frames of
     speech in 75, with one pause of 35 in them."""
     monkeypatch.setattr(recognised, "away", lambda names, values: np.nan_to_num((values - 2) / 0.5))
-    found = dict(zip((*PHONES, *RHYTHM), timing(read_phones(SPOKEN)), strict=True))
+    names, values = (*recognised.PHONES, *recognised.RHYTHM), timing_of(SPOKEN)
+    found = dict(zip(names, values, strict=True))
     z = [(np.log(frames) - 2) / 0.5 for frames in (10, 20)]
     values = {"P": 2 * z[0] / 4, "AY": z[1] / 3, "B": 0.0, "vowels_spread": 0.0}  # of one vowel
     values |= {
@@ -163,20 +156,20 @@ def test_timing_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_pieces_of_timing() -> None:
     """Nothing is lost, and none is shorter than asked for unless the whole is."""
     spoken = [("P", 10), ("AY", 30), ("", 20), ("B", 40)]
-    assert [*cut_phones(spoken, 0.5)] == [spoken[:2], spoken[2:]]
-    assert [*cut_phones(spoken, 2)] == [spoken]
-    assert [*cut_phones([], 2)] == [[]]
+    assert [*recognised.cut_phones(spoken, 0.5)] == [spoken[:2], spoken[2:]]
+    assert [*recognised.cut_phones(spoken, 2)] == [spoken]
+    assert [*recognised.cut_phones([], 2)] == [[]]
 
 
-def test_melody_is_that_of_functionals(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_melody_is_that_of_functionals() -> None:
     """Its values are the first of those by which emotions are known; noise has no pitch, and what
     it lacks is typical."""
     time = np.arange(16000) / 16000
     hum = np.sin(2 * np.pi * 150 * time) + 0.3 * np.sin(2 * np.pi * 450 * time)
     noise = np.random.default_rng(0).standard_normal(16000)
-    encoder = MelodyEncoder()
+    encoder = recognised.MelodyEncoder()
     for wave in (0.1 * hum, 0.01 * noise):
-        expected = away(MELODY, functionals(wave)[: len(MELODY)])
+        expected = recognised.away(MELODY, functionals(wave)[: len(MELODY)])
         assert encoder.embed(wave) == pytest.approx(expected, rel=1e-6)
     found = dict(zip(MELODY, encoder.embed(0.1 * hum), strict=True))
     assert found["log_f0_mean"] == pytest.approx((np.log(150) - 4.9993) / 0.3057, abs=0.05)
@@ -225,8 +218,8 @@ def test_phones_have_their_lengths() -> None:
 
 def test_an_utterance_without_phones_ended_the_recipe(caplog: pytest.LogCaptureFixture) -> None:
     """Its timing is zero, of which a cosine was an error; it tells nothing, and is said."""
-    phones, none = (timing(read_phones(text)) for text in (SPOKEN, ""))
-    other = timing(read_phones("B:10 AA:40 SIL:5 S:9"))
+    phones, none = (timing_of(text) for text in (SPOKEN, ""))
+    other = timing_of("B:10 AA:40 SIL:5 S:9")
     rows = CentredCosine().right(np.stack([phones, other, none]))
     assert rows[:2] == pytest.approx(CentredCosine().right(np.stack([phones, other])))
     assert not rows[2].any()

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from local.compute_metrics import main
-from local.options import to_json
 from tests.recipes import ROOT, Done, run_words
-from tests.refusals import refuses
+from tests.refusals import refuses, refuses_words
 from tests.scored import compute, write_lists, write_scores, xvectors
 from utils.tables import write_map
 
@@ -48,31 +47,6 @@ def test_a_threshold_needs_both_kinds_of_trial_in_all_lists_together(tmp_path: P
     found = compute(tmp_path, "threshold", *lists)
     assert (found["n_target"], found["n_nontarget"], found["threshold"]) == (3, 3, 1.5)
     refuses("no nontarget trial; both kinds", compute, tmp_path, "threshold", *lists[:3])
-
-
-# What docs/metrics/README.md and users rely on.
-RANKS = [*(f"cmc_{k}" for k in (1, 5, 10, 20, 50)), "auc_cmc", "mean_rank", "mean_rank_all_mates"]
-VERIFICATION_KEYS = {
-    "n_target", "n_nontarget", "n_segments", "eer", "eer_normalised", "eer_rocch", "cllr",
-    "cllr_min", "d_ece", "d_ece_raw", "l_w", "tag", "linkability", "linkability_mean",
-    "linkability_per_speaker", "columns",
-}  # fmt: skip
-CALIBRATION_KEYS = {
-    "d_ece_f0", "d_ece_f1", "l_w_f0", "l_w_f1", "c_ece_linear", "c_ece_isotonic",
-    "c_ece_uncalibrated", "cllr_linear", "cllr_isotonic", "linear_slope", "linear_offset",
-}  # fmt: skip
-SIMILARITY_KEYS = {
-    "deid", "g_vd", "deid_2020", "g_vd_2020", "d_ece_op_oo", "cllr_min_op_oo", "g_d_ece",
-    "g_cllr_min", "deid_per_speaker", "g_vd_per_speaker",
-    *(f"{name}_{s}" for s in ("oo", "op", "pp")
-      for name in ("d_diag", "sim", "sim2020", "cllr_min", "d_ece", "zoo")),
-}  # fmt: skip
-LEAKAGE_KEYS = {
-    *RANKS, *(f"{name}_no_same_utt" for name in RANKS), "cca_top10", "p_cos", "p_mse",
-    *(f"chance_{c}{name}" for name in RANKS if "rank" not in name for c in ("", "clustered_")),
-    *(f"p_value_{name}" for name in RANKS if "mates" not in name), "p_cos_held_out",
-    "cca_top10_held_out",
-}  # fmt: skip
 
 
 # --- the six conditions of VoicePrivacy 2020 (libri_test, B1) ---
@@ -135,10 +109,10 @@ def lists(tmp_path: Path) -> tuple[Path, Path]:
     return write_lists(tmp_path, list(rng.normal(1, 1, 40)), list(rng.normal(0, 1, 90)))
 
 
-def test_verification_writes_every_key(tmp_path: Path, lists: tuple[Path, Path]) -> None:
+def test_an_omega_is_in_the_name_of_its_linkability(
+    tmp_path: Path, lists: tuple[Path, Path]
+) -> None:
     found = compute(tmp_path, "verification", "--omega", "0.5", "--omega", "2", *lists)
-    omegas = {f"linkability{m}_omega_{x}" for m in ("", "_mean") for x in ("0.5", "2")}
-    assert set(found) >= VERIFICATION_KEYS | omegas
     assert (found["n_target"], found["n_nontarget"]) == (40, 90)
     assert found["linkability_omega_0.5"] <= found["linkability"] <= found["linkability_omega_2"]
 
@@ -164,13 +138,14 @@ def test_the_rise_of_the_eer_by_hand(tmp_path: Path) -> None:
     assert "eer_rise" not in compute(tmp_path, "verification", trials, after)
 
 
-def test_a_rise_over_itself_is_nothing_in_every_resample(tmp_path, lists):
+def test_a_rise_over_itself_is_nothing_in_every_resample(tmp_path, lists, caplog):
     write_map(tmp_path / "utt2spk", {f"t{i}": f"s{i % 8}" for i in range(130)})
     options = ["--utt2spk", tmp_path / "utt2spk", "--bootstrap", 50, "--unprotected", lists[1]]
     found = compute(tmp_path, "verification", *options, *lists)
     assert found["eer_rise"] == 0.0
     assert found["intervals"]["eer_rise"] == [0.0, 0.0]
     assert found["eer_least_difference"] is None  # it was 0: no list tells the smallest difference
+    assert "eer_least_difference is undefined: eer_rise has" in caplog.text, "there was no reason"
     low, high = found["intervals"]["eer"]
     assert low < high
     assert found["n_target_speakers"] <= found["n_speakers"]
@@ -183,10 +158,9 @@ def test_unprotected_scores_of_another_list_are_named(tmp_path: Path) -> None:
     refuses(r"other.*no score|no score.*other", compute, tmp_path, *words)
 
 
-def test_calibration_writes_every_key(tmp_path: Path, lists: tuple[Path, Path]) -> None:
+def test_calibration_defines_every_figure(tmp_path: Path, lists: tuple[Path, Path]) -> None:
     f1 = write_scores(tmp_path / "f1", lists[0], np.random.default_rng(1).normal(size=130))
     found = compute(tmp_path, "calibration", *lists, f1)
-    assert set(found) >= CALIBRATION_KEYS
     assert None not in found.values()
     write_map(tmp_path / "utt2spk", {f"t{i}": f"t{i}" for i in range(130)})
     counted = compute(tmp_path, "calibration", "--utt2spk", tmp_path / "utt2spk", *lists, f1)
@@ -213,10 +187,9 @@ def pair_files(folder: Path, speakers: int = 4, segments: int = 3) -> list[Path]
     return files
 
 
-def test_similarity_writes_every_key_and_infinity_as_text(tmp_path: Path) -> None:
+def test_similarity_writes_infinity_as_text(tmp_path: Path) -> None:
     utt2spk, *files = pair_files(tmp_path)
     found = compute(tmp_path, "similarity", "--utt2spk", utt2spk, "--bootstrap", 20, *files)
-    assert set(found) >= SIMILARITY_KEYS
     assert found["g_vd"] == "-inf"
     assert found["g_vd_per_speaker"]["s1"] == "-inf"
     assert found["intervals"]["g_vd"][0] == "-inf"
@@ -231,11 +204,8 @@ def leakage_files(folder: Path) -> tuple[dict[str, np.ndarray], Path, Path, Path
     utts = [f"s{i % 5}-{i:02d}" for i in range(80)]
     write_map(folder / "utt2spk", {utt: utt[:2] for utt in utts})
     vectors, protected = ({u: rng.normal(size=12) for u in utts} for _ in range(2))
-    original, scp = (
-        xvectors(folder / "original", vectors),
-        xvectors(folder / "protected", protected),
-    )
-    return protected, folder / "utt2spk", original, scp
+    original = xvectors(folder / "original", vectors)
+    return protected, folder / "utt2spk", original, xvectors(folder / "protected", protected)
 
 
 def text_archive(path: Path, vectors: dict[str, np.ndarray]) -> Path:
@@ -246,10 +216,12 @@ def text_archive(path: Path, vectors: dict[str, np.ndarray]) -> Path:
 
 def test_leakage_without_a_second_segment_has_every_key(tmp_path: Path) -> None:
     """Chance levels without the own utterance were left out where they are undefined."""
-    protected, utt2spk, original, scp = leakage_files(tmp_path)
+    protected, utt2spk, *vectors = leakage_files(tmp_path)
+    words = ("leakage", "--utt2spk", utt2spk, *vectors)
+    several = compute(tmp_path, *words)
     write_map(utt2spk, {utt: utt for utt in protected})
-    found = compute(tmp_path, "leakage", "--utt2spk", utt2spk, original, scp)
-    assert set(found) >= LEAKAGE_KEYS
+    found = compute(tmp_path, *words)
+    assert found.keys() >= several.keys()
     own = [name for name in found if name.endswith("_no_same_utt")]
     assert {name.removesuffix("_no_same_utt") for name in own} >= {"cmc_1", "chance_cmc_1"}
     assert all(found[name] is None for name in own)
@@ -263,12 +235,6 @@ def test_only_blanks_and_tabs_separate_fields_of_utt2spk(tmp_path: Path) -> None
     utt2spk.write_text("a\u00a0b\tm\nc  n\n")
     found = compute(tmp_path, "verification", "--utt2spk", utt2spk, trials, scores)
     assert (found["n_speakers"], found["eer"]) == (2, 0.0)
-
-
-def test_what_json_cannot_hold() -> None:
-    nan, inf = float("nan"), float("inf")
-    held = to_json({"a": nan, "b": [inf, -inf], "c": (1, "x", None)})
-    assert held == {"a": None, "b": ["inf", "-inf"], "c": [1, "x", None]}
 
 
 def test_it_starts_without_heavy_packages(tmp_path: Path) -> None:
@@ -353,18 +319,20 @@ def test_a_user_error_is_one_line_without_traceback(tmp_path: Path, run_process:
 
 def test_out_that_cannot_be_written(tmp_path: Path) -> None:
     files = write_lists(tmp_path, [1.0], [0.0])
-    refuses("cannot be written", main, ["verification", *map(str, files), str(tmp_path)])
+    for out in (tmp_path, "", "."):  # without a name: a traceback
+        refuses_words("cannot be written", main, "verification", *files, out)
 
 
 @pytest.mark.parametrize(
     "arguments",
-    ["--omega 0 t s -", "--omega x t s -", "--bootstrap -3 t s -", "--boot 3 t s -", "t s"],
-)
+    ["--omega 0 t s -", "--omega x t s -", "--omega 1e308 t s -", "--bootstrap -3 t s -",
+     "--boot 3 t s -", "t s"],
+)  # fmt: skip
 def test_usage_errors(arguments: str) -> None:
     refuses("--help says more", main, ["verification", *arguments.split()])
 
 
-def test_bootstrap_needs_speakers(tmp_path: Path) -> None:
+def test_bootstrap_needs_speakers() -> None:
     for command in (["verification"], ["gains", "t", "s", "t", "s"]):
         words = [*command, "--bootstrap", "5", "trials", "scores", "-"]
         refuses("--bootstrap needs --utt2spk", main, words)
@@ -375,26 +343,25 @@ def test_the_last_of_two_scores_of_as_many_enrolled_recordings_was_taken(tmp_pat
     write_map(utt2spk := tmp_path / "utt2spk", {"t0": "a", "t1": "b"})
     twice = ("--enrolled", "3", scores) * 2
     options = ("--recordings", "--utt2spk", utt2spk, *twice)
-    words = map(str, ("verification", *options, listed, scores, "-"))
-    refuses("--enrolled: a number of recordings is given twice", main, [*words])
-    words = map(str, ("verification", "--enrolled", "3", scores, listed, scores, "-"))
-    refuses("--enrolled is for --recordings; give both", main, [*words])
+    words = ("verification", *options, listed, scores, "-")
+    refuses_words("--enrolled: a number of recordings is given twice", main, *words)
+    words = ("verification", "--enrolled", "3", scores, listed, scores, "-")
+    refuses_words("--enrolled is for --recordings; give both", main, *words)
 
 
 def test_the_strongest_of_attackers_whose_draws_are_given(tmp_path: Path) -> None:
     """Two draws of the first attacker are averaged: EERs of 0 and 1/2 give 1/4, as one does."""
     trials = [(m, f"{p}{r}") for p in "abc" for r in range(2) for m in "abc"]
     listed, first, again, other = (tmp_path / name for name in ("t", "s", "again", "other"))
-    listed.write_text("".join(
-        f"{m} {utt} {'target' if m == utt[0] else 'nontarget'}\n" for m, utt in trials
-    ))  # fmt: skip
+    label = {f"{m} {u}": "target" if m == u[0] else "nontarget" for m, u in trials}
+    write_map(listed, label, blanks=True)
     for path, of in ((first, 1), (again, 0), (other, 0)):
-        path.write_text("".join(f"{m} {utt} {of * (m == utt[0])}\n" for m, utt in trials))
+        write_map(path, {pair: of * (x == "target") for pair, x in label.items()}, blanks=True)
     write_map(tmp_path / "utt2spk", {utt: utt[0] for _, utt in trials})
     options = ["--utt2spk", tmp_path / "utt2spk", "--another-attacker", other]
     found = compute(tmp_path, "strongest", *options, "--draw-of", first, again, listed, first)
     assert found["eer"] == 0.25 and found["n_attacks"] == 2
     alone = compute(tmp_path, "strongest", *options, listed, first)
     assert alone["eer_all_recordings"] == 0.0
-    words = ["strongest", *map(str, options), "--draw-of", "x", "y", str(listed), str(first), "-"]
-    refuses("--draw-of x: no attacker has these scores", main, words)
+    words = ("strongest", *options, "--draw-of", "x", "y", listed, first, "-")
+    refuses_words("--draw-of x: no attacker has these scores", main, *words)

@@ -9,31 +9,19 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from test_bn import CONF, Bands, needs_wheel, no_recogniser, settings, target, train
+from test_bn import CONF, Bands, no_recogniser, settings, target, train
 from test_source_filter import N_XVECTOR, pool
 
 from steps.asr.engines import DECODER, MoonshineEncoder, find_model
 from steps.content.units import UnitSettings, load_ear, read_weights
 from steps.synthesis import bottleneck, bottleneck_training, training
 from steps.synthesis.base import load_synthesiser
-from steps.synthesis.bottleneck import (
-    BnAugmentation,
-    BnConfig,
-    BnEnvelope,
-    BnHearing,
-    Hifigan,
-    HifiganConfig,
-    HifiganNetwork,
-    HifiganSynthesiser,
-    HifiganTraining,
-)
-from steps.synthesis.bottleneck_training import ContentSpeech, WorldVoice, metric_of
 from steps.synthesis.trained import DiscriminatorConfig, pulse_train
 from steps.synthesis.world import WorldFrames, analyse_finely, synthesise
 from steps.training.audio import hold_out
 from steps.training.settings import read_config
 from tests.refusals import refuses
-from tests.world import assert_same_network, audio_of, stopped_at, voice
+from tests.world import assert_same_network, audio_of, needs_wheel, stopped_at, voice
 
 __all__ = ["no_recogniser", "pool"]  # fixtures
 
@@ -48,10 +36,10 @@ class BandsEar(torch.nn.Module):
         return bands / bands.sum(dim=2, keepdim=True)
 
 
-def heard(steps: int = 12, weight: float = 3.0) -> BnConfig:
+def heard(steps: int = 12, weight: float = 3.0) -> bottleneck.BnConfig:
     told = settings(steps)
-    hearing = BnHearing(weight=weight, steps=steps // 2, batch=3, crop_seconds=0.5)
-    return BnConfig("bn", told.training, network=told.network, hearing=hearing)
+    hearing = bottleneck.BnHearing(weight=weight, steps=steps // 2, batch=3, crop_seconds=0.5)
+    return bottleneck.BnConfig("bn", told.training, network=told.network, hearing=hearing)
 
 
 @pytest.fixture(autouse=True)
@@ -91,7 +79,7 @@ def test_world_with_a_gradient_speaks_like_world():
     voiced = np.arange(n) < 120
     f0, noise = frames.f0[:n] * voiced, frames.aperiodicity[:n]
     right = synthesise(WorldFrames(f0, envelope, noise, 0.005), 80 * n)
-    speaks = WorldVoice()
+    speaks = bottleneck_training.WorldVoice()
     excitations = (pulse_train(f0[::2], 80 * n), np.random.default_rng(0).standard_normal(80 * n))
     pulses, hiss = (speaks.excite(torch.from_numpy(x).float()[None]) for x in excitations)
     codes = torch.from_numpy(envelope).float()[None].requires_grad_(True)
@@ -122,7 +110,7 @@ def test_what_a_change_of_voice_does_counts_less():
         return plain - change if warped else plain
 
     material = SimpleNamespace(utterances=lambda _: ["u"], contents=contents)
-    found = metric_of(material, ["s"])
+    found = bottleneck_training.metric_of(material, ["s"])
     squared = found @ found.T
     # variances of the change 4 and 0, to each a tenth of their mean: 4.2 and 0.2
     assert squared[1, 1] / squared[0, 0] == pytest.approx(21.0, rel=0.05)
@@ -171,13 +159,13 @@ def test_a_resumed_training_dropped_the_values_of_its_first_steps(pool, tmp_path
 
 @pytest.mark.parametrize(("share", "loses"), [(1.0, True), (0.0, False)])
 def test_content_loses_its_own_mean_in_the_share_of_draws_that_is_asked(share, loses):
-    config = replace(settings(), augmentation=BnAugmentation(centred=share))
-    network = BnEnvelope(config, 8, N_XVECTOR)
+    config = replace(settings(), augmentation=bottleneck.BnAugmentation(centred=share))
+    network = bottleneck.BnEnvelope(config, 8, N_XVECTOR)
     network.get_buffer("content_mean").copy_(torch.arange(8.0))
     speech: Any = SimpleNamespace(config=config)
     content = np.random.default_rng(0).standard_normal((50, 8)).astype(np.float32)
     rng = np.random.default_rng(1)
-    found = ContentSpeech.centred(speech, content, rng, network)
+    found = bottleneck_training.ContentSpeech.centred(speech, content, rng, network)
     if loses:
         assert np.allclose(found.mean(axis=0), np.arange(8), atol=1e-5)
         assert np.allclose(found - found.mean(axis=0), content - content.mean(axis=0), atol=1e-5)
@@ -188,32 +176,32 @@ def test_content_loses_its_own_mean_in_the_share_of_draws_that_is_asked(share, l
 
 # --- HiFi-GAN ---
 
-TINY = HifiganNetwork(channels=16, kernels=(3, 5), dilations=(1,), condition=8, melody=4)
+TINY = bottleneck.HifiganNetwork(channels=16, kernels=(3, 5), dilations=(1,), condition=8, melody=4)
 JUDGES = DiscriminatorConfig((2,), 1, (4,) * 5, (16,) * 7)
 
 
-def hifigan_settings(steps: int) -> HifiganConfig:
-    plan = HifiganTraining(
+def hifigan_settings(steps: int) -> bottleneck.HifiganConfig:
+    plan = bottleneck.HifiganTraining(
         steps, batch=2, crop_seconds=0.2, valid_every=4, log_every=4,
         valid_speakers=2, learning_rate=2e-3,
     )  # fmt: skip
     units = UnitSettings("kmeans", n=6)
-    return HifiganConfig("bn_hifigan", plan, "x", units, TINY, JUDGES)
+    return bottleneck.HifiganConfig("bn_hifigan", plan, "x", units, TINY, JUDGES)
 
 
 @pytest.fixture
 def hifigan(pool: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(training, "hold_out", partial(hold_out, share=0.4))
     training.train_synthesiser(
-        HifiganSynthesiser, hifigan_settings(20), audio_of(pool), pool, tmp_path, seed=0
+        bottleneck.HifiganSynthesiser, hifigan_settings(20), audio_of(pool), pool, tmp_path, seed=0
     )
     return tmp_path
 
 
 def test_the_published_sizes_of_hifigan():
-    config = read_config(HifiganConfig, CONF / "bn_hifigan.yaml")
-    assert config.network == HifiganNetwork()
-    network = Hifigan(config, 288, 256)
+    config = read_config(bottleneck.HifiganConfig, CONF / "bn_hifigan.yaml")
+    assert config.network == bottleneck.HifiganNetwork()
+    network = bottleneck.Hifigan(config, 288, 256)
     n_first = 512 * 7 * (288 + 4 + 128 - 80)  # V1 has 80 mel bands in
     published = 13.92e6  # of V1 at hop 256
     found = sum(part.numel() for part in network.parameters()) - n_first
@@ -222,8 +210,8 @@ def test_the_published_sizes_of_hifigan():
 
 def test_blocks_of_hifigan_have_no_seams(monkeypatch):
     torch.manual_seed(0)
-    network = Hifigan(hifigan_settings(1), Bands.width, N_XVECTOR)
-    synthesiser = HifiganSynthesiser(hifigan_settings(1), network)
+    network = bottleneck.Hifigan(hifigan_settings(1), Bands.width, N_XVECTOR)
+    synthesiser = bottleneck.HifiganSynthesiser(hifigan_settings(1), network)
     wave = voice(2.0, 120, 550)
     whole = synthesiser.convert(wave, target(), lambda f0: f0)
     monkeypatch.setattr(bottleneck, "BLOCK", 30)

@@ -1,12 +1,11 @@
 """Trials and scores of other toolkits."""
 
 import json
-from pathlib import Path
 
 import pytest
 
 from local.compute_metrics import main as compute_metrics
-from tests.refusals import accepts, refuses, refuses_words
+from tests.refusals import accepts, refuses_words
 from utils.convert_trials import main
 
 TRIALS = "a a-1 target\na b-1 nontarget\n"
@@ -87,14 +86,14 @@ def test_metrics_take_lists_of_other_toolkits(tmp_path, trials, scores, said, ca
     ],
 )
 def test_recordings_compared_with_themselves_were_counted(tmp_path, trials, line, caplog):
-    paths = [str(tmp_path / "trials"), str(tmp_path / "scores"), str(tmp_path / "out")]
-    Path(paths[0]).write_text(trials)
-    Path(paths[1]).write_text("a b 0.3\na c 0.1\na a 1\n")
+    listed, scores, out = paths = [tmp_path / name for name in ("trials", "scores", "out")]
+    listed.write_text(trials)
+    scores.write_text("a b 0.3\na c 0.1\na a 1\n")
     message = rf"trials:{line}: recording a is compared with itself \(1 of 3 .*--allow-self"
     refuses_words(message, compute_metrics, "verification", *paths)
-    assert not Path(paths[2]).exists()
+    assert not out.exists()
     accepts(compute_metrics, "verification", "--allow-self", *paths)
-    assert json.loads(Path(paths[2]).read_text())["n_target"] == 2
+    assert json.loads(out.read_text())["n_target"] == 2
     assert "they are counted" in caplog.text
 
 
@@ -107,13 +106,12 @@ def test_scores_without_labels_are_no_trials(tmp_path):
 def test_a_fault_in_a_csv_was_told_as_one_of_kaldis_format(tmp_path):
     (tmp_path / "trials").write_text("a a-1 target\na b-1 nontarget\n")
     (tmp_path / "s.csv").write_text("enrol,trial,score\na,a-1,0.9\na,b-1,x0.1\n")
-    words = ["verification", str(tmp_path / "trials"), str(tmp_path / "s.csv"), "-"]
-    refuses(r"s\.csv:3: 'a,b-1,x0\.1' is not as in csv", compute_metrics, words)
+    words = ("verification", tmp_path / "trials", tmp_path / "s.csv", "-")
+    refuses_words(r"s\.csv:3: 'a,b-1,x0\.1' is not as in csv", compute_metrics, *words)
 
 
 def test_lines_of_a_table_were_counted_from_behind_its_header(tmp_path):
-    paths = [tmp_path / name for name in ("t.csv", "scores", "utt2spk")]
-    table, scores, utt2spk = paths
+    table, scores, utt2spk = (tmp_path / name for name in ("t.csv", "scores", "utt2spk"))
     scores.write_text(SCORES)
     utt2spk.write_text("a-1 a\n")
     words = ["verification", "--utt2spk", utt2spk, table, scores, "-"]

@@ -96,9 +96,8 @@ BROKEN = yaml.safe_load(Path(__file__).with_name("broken_data.yaml").read_text()
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_each_problem_is_found(data, run_program, name):
-    (data / "text").unlink() if name.startswith(
-        "segments"
-    ) else None  # were compared beside it only
+    if name.startswith("segments"):  # were compared beside text only
+        (data / "text").unlink()
     file, pattern, replacement, found, refused = BROKEN[name]
     (data / file).touch()
     edit(data / file, pattern, replacement)
@@ -114,9 +113,8 @@ def test_enrolment_speech_in_the_trials_was_valid(make_data_dir, tmp_path):
     (trials / "trials").write_text("s1 s1-000 target\ns1 s1-001 target\ns1 s2-000 nontarget\n")
     (enrolment / "enrolls").write_text("s1-001\n")
     found = [str(problem) for problem in validate_data_dir(trials)]
-    assert found == [
-        f"{trials}/trials:2: s1-001 is also an enrolment utterance; make the trials again"
-    ]
+    said = f"{trials}/trials:2: s1-001 is also an enrolment utterance; make the trials again"
+    assert found == [said]
 
 
 def test_all_problems_in_one_run(data, run_program):
@@ -182,9 +180,8 @@ def test_fix_refuses_duplicates_with_different_values(data, run_program):
     edit(data / "text", r"^s1-001.*\n", "s1-001 one\ns1-001 other\n")
     before = read(data)
     done = run_program(FIX, "--allow-drop", "9", data, status=2)
-    assert (
-        f"{data}/text:3: s1-001 is listed twice: a different value stands on line 2" in done.stderr
-    )
+    said = f"{data}/text:3: s1-001 is listed twice: a different value stands on line 2"
+    assert said in done.stderr
     assert read(data) == before
 
 
@@ -199,9 +196,8 @@ def test_fix_drops_only_what_it_may_and_says_why(data, run_program):
     assert "4 of 5 utterances are not complete" in done.stderr
     assert "--allow-drop 4" in done.stderr
     assert read(data) == before
-    done = run_program(
-        FIX, "--allow-drop", "4", data, status=2
-    )  # the nontarget trial went, and that is said, not passed over
+    done = run_program(FIX, "--allow-drop", "4", data, status=2)
+    # The nontarget trial went, and that is said, not passed over.
     assert "1 problems remain (no trials)" in done.stderr
     assert "4 utterances dropped" in done.stdout
     assert "1 of 2 trials removed" in done.stdout

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from tests.recipes import ROOT, Done, run_words
+from tests.recipes import ROOT, Done, link_recipe, run_words
 from tests.refusals import refuses
 from tests.toy_recipe import make_toy, stages
 from tests.waiting import LIMIT, ended, wait_for
+from utils.datadir import write_data_dir
 from utils.jobs import UNWRITTEN, Job, Jobs
 from utils.orphans import refuse_living_job
 from utils.recipe import Row, dependencies, fill, read_script
@@ -55,9 +56,7 @@ def test_a_pipe_had_a_line_for_each_step(recipe, tmp_path: Path) -> None:
     rows = [row(f"exp/{n}") for n in range(20)]
     recipe(TWO_STAGES, *rows[:5])
     done = recipe(TWO_STAGES, *rows)
-    (line,) = [
-        line for line in done.stdout.splitlines() if "up to date: " in line or "making" in line
-    ]
+    (line,) = re.findall("^.*(?:up to date: |making).*$", done.stdout, re.M)
     assert "1 of 20: up to date: exp/0" in line
     assert "in all: 15 of 20 steps" in done.stdout
     steps = (tmp_path / "exp/steps.log").read_text().splitlines()
@@ -323,21 +322,15 @@ def test_what_a_step_waits_for_is_what_its_words_name() -> None:
 
 
 def test_a_set_is_cut_only_where_steps_are_fewer_than_cores(recipe, tmp_path: Path) -> None:
-    (tmp_path / "data/s").mkdir(parents=True)
-    for name, text in (
-        ("utt2spk", "a-1 a\nb-1 b\nc-1 c\nd-1 d\n"),
-        ("spk2utt", "a a-1\nb b-1\nc c-1\nd d-1\n"),
-        ("wav.scp", "a-1 x.wav\nb-1 x.wav\nc-1 x.wav\nd-1 x.wav\n"),
-    ):
-        (tmp_path / "data/s" / name).write_text(text)
-    write_program(
-        tmp_path,
-        """
+    utts = {f"{speaker}-1": speaker for speaker in "abcd"}
+    tables = {"utt2spk": utts, "wav.scp": dict.fromkeys(utts, "x.wav")}
+    write_data_dir(tmp_path / "data/s", tables)
+    text = """
 data, out = map(Path, sys.argv[1:])
 out.mkdir(parents=True, exist_ok=True)
 (out / "table").write_text((data / "utt2spk").read_text())
-""",
-    )
+"""
+    write_program(tmp_path, text)
     body = stages("jobs './job.py {data} {out}'")
     rows = [row(f"exp/{n}", table="jobs", data="data/s", cut="utterances") for n in range(4)]
     recipe(body, rows[0], options=("--nj", "4"), status=0)
@@ -413,7 +406,7 @@ echo "$1" >exp/b/result
     assert {path.name for path in (tmp_path / "exp").iterdir()} == left
 
 
-def test_columns_are_words_or_parts_of_words(tmp_path: Path) -> None:
+def test_columns_are_words_or_parts_of_words() -> None:
     values = {"out": "exp/a b", "options": ["--x", "$(y)"], "none": (), "empty": ""}
     words = fill("p {options} {none} --note={empty} {empty} '{out}/z'", values)
     assert words == ["p", "--x", "$(y)", "--note=", "", "exp/a b/z"]
@@ -437,10 +430,9 @@ def test_the_last_output_of_a_fork_was_lost_in_silence(tmp_path: Path) -> None:
 @pytest.fixture
 def corpus_recipe(tmp_path: Path):
     """run.sh of a corpus whose prepare.sh needs --corpus, as far as stage 0."""
-    for name in ("path.sh", "cmd.sh", "local", "steps", "utils"):
-        (tmp_path / name).symlink_to(ROOT / name)
-    (tmp_path / "run.sh").symlink_to(ROOT / "egs/TEMPLATE/run.sh")
-    (tmp_path / "conf").symlink_to(ROOT / "egs/synth/conf")
+    link_recipe(tmp_path, (ROOT / "egs/synth/conf/recipe.conf").read_text())
+    for name in ("encoders", "systems"):
+        (tmp_path / "conf" / name).symlink_to(ROOT / "egs/TEMPLATE/conf" / name)
     (tmp_path / "mine").mkdir()
     (tmp_path / "prepare.sh").write_text(
         """#!/usr/bin/env bash

@@ -5,6 +5,7 @@ import math
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -101,6 +102,12 @@ def test_order_and_undefined_values():
     refuses(said, recognise_leaving_out, *small[:2], [small])
 
 
+def figures(out: Path, *words: object) -> dict[str, Any]:
+    accepts(compute_uar, *words, out)
+    found: dict[str, Any] = json.loads(out.read_text())
+    return found
+
+
 def test_uar_by_hand():
     # calm: 3 of 4 right; wild: 1 of 2 right; UAR 0.625, accuracy 4/6.
     reference = dict(zip("abcdef", ["calm"] * 4 + ["wild"] * 2, strict=True))
@@ -171,14 +178,11 @@ def test_programs(data):
     assert (out / "posteriors.tsv").read_text().startswith("#utt\tcalm\twild\na-0\t")
     told = json.loads((out / "recogniser.json").read_text())
     assert {fold["n_train_speakers"] for fold in told["folds"]} == {5}
-    json_out = out / "metrics.json"
-    command = ["--bootstrap", "20", data / "d", out / "emotions", json_out]
-    accepts(compute_uar, *command)
-    assert json.loads(json_out.read_text())["uar"] == 1
+    words = ("--bootstrap", "20", data / "d", out / "emotions")
+    assert figures(out / "a", *words)["uar"] == 1
     # Two sets are counted together: half of `train` is wrong.
     write_map(out / "calm", {f"{s}-{n}": "calm" for s in "ef" for n in range(4)})
-    accepts(compute_uar, "--also", data / "train", out / "calm", *command[2:])
-    found = json.loads(json_out.read_text())
+    found = figures(out / "b", "--also", data / "train", out / "calm", *words[2:])
     assert (found["n_segments"], found["recall_wild"]) == (24, pytest.approx(8 / 12))
 
 
@@ -283,28 +287,27 @@ def iemocap(tmp_path: Path) -> Path:
     return folder
 
 
+def feel(tmp_path: Path, *emotions: str) -> Path:
+    """What was recognised in these utterances."""
+    utts = ("Ses01F-1", "Ses01F-2", "Ses02M-1", "Ses02M-2")
+    write_map(tmp_path / "emotions", dict(zip(utts, emotions, strict=True)))
+    return tmp_path / "emotions"
+
+
 def test_M3_W5_data_directories_of_IEMOCAP_have_the_mean_over_folds(tmp_path, iemocap):
-    heard = dict(zip(("Ses01F-1", "Ses01F-2", "Ses02M-1", "Ses02M-2"),
-                     ("anger", "sadness", "happiness", "happiness"), strict=True))  # fmt: skip
-    write_map(tmp_path / "emotions", heard)
-    out = tmp_path / "metrics.json"
-    accepts(compute_uar, iemocap, tmp_path / "emotions", out)
-    found = json.loads(out.read_text())
+    heard = feel(tmp_path, "anger", "sadness", "happiness", "happiness")
+    found = figures(tmp_path / "out", iemocap, heard)
     assert found["uar_vpc24"] == 0.75 and found["recall_vpc24_happiness"] == 1
     assert load_data_dir(iemocap, need=("utt2spk",)).spk2gender == {"Ses01F": "f", "Ses02M": "m"}
     write_map(iemocap / "spk2fold", {"Ses01F": "1"})
-    asked = [str(iemocap), str(tmp_path / "emotions"), str(out)]
-    refuses("has no fold of utterance Ses02M-1", compute_uar, asked)
+    refuses_words("has no fold of utterance Ses02M-1", compute_uar, iemocap, heard, "-")
 
 
 def test_short_names_of_emotions_were_all_wrong(tmp_path, iemocap):
-    heard = {"Ses01F-1": "ang", "Ses01F-2": "sad", "Ses02M-1": "happiness", "Ses02M-2": "neu"}
-    write_map(tmp_path / "emotions", heard)
-    words = [iemocap, tmp_path / "emotions", tmp_path / "out"]
+    heard = feel(tmp_path, "ang", "sad", "happiness", "neu")
     for name in ("utt2emo", "utt2emotion"):
         (iemocap / "utt2emo").replace(iemocap / name)
-        accepts(compute_uar, *words)
-        assert json.loads((tmp_path / "out").read_text())["uar"] == 1
+        assert figures(tmp_path / "out", iemocap, heard)["uar"] == 1
 
 
 def test_M5_nine_labels_of_emotion2vec_are_four(tmp_path, iemocap):
@@ -312,10 +315,8 @@ def test_M5_nine_labels_of_emotion2vec_are_four(tmp_path, iemocap):
     found = four_emotions({label: label for label in nine.split()})
     four = "anger anger sadness happiness neutral neutral sadness neutral neutral"
     assert " ".join(found.values()) == four
-    write_map(tmp_path / "emotions", {"Ses01F-1": "生气/angry", "Ses01F-2": "fearful",
-                                      "Ses02M-1": "happy", "Ses02M-2": "other"})  # fmt: skip
-    accepts(compute_uar, iemocap, tmp_path / "emotions", tmp_path / "out", "--emotion2vec")
-    assert json.loads((tmp_path / "out").read_text())["uar"] == 1
+    heard = feel(tmp_path, "生气/angry", "fearful", "happy", "other")
+    assert figures(tmp_path / "out", "--emotion2vec", iemocap, heard)["uar"] == 1
     refuses("'calm' is not a label of emotion2vec", four_emotions, {"a": "calm"})
 
 

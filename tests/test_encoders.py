@@ -145,10 +145,8 @@ def test_a_stopped_training_ends_like_one_that_was_not(conf, data, tmp_path):
 @pytest.mark.slow
 def test_a_killed_training_leaves_nothing_finished_and_no_process(conf, data, tmp_path):
     path = conf(training__steps=100000, training__valid_every=100000)
-    command = [sys.executable, str(ROOT / "steps" / "train_encoder.py")]
-    process = subprocess.Popen(
-        [*command, str(path), str(data), str(tmp_path / "enc")], stderr=subprocess.DEVNULL
-    )
+    command = [sys.executable, ROOT / "steps/train_encoder.py", path, data, tmp_path / "enc"]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     while not list((tmp_path / "enc" / "checkpoints").glob("step-*.pt")):
         assert process.poll() is None
         time.sleep(0.1)
@@ -182,11 +180,10 @@ def test_training_with_one_speaker_or_no_gpu_is_refused(conf, tmp_path, make_dat
 
 def make_audio(n_speakers=3, seconds=(1.0, 3.0)):
     rng = np.random.default_rng(0)
-    lengths = {
-        f"s{i}-{j}": int(16000 * s) for i in range(n_speakers) for j, s in enumerate(seconds)
-    }
-    cache = {u: (3000 * rng.standard_normal(n)).astype(np.int16) for u, n in lengths.items()}
     spk2utt = {f"s{i}": [f"s{i}-{j}" for j in range(len(seconds))] for i in range(n_speakers)}
+    long = dict(enumerate(int(16000 * s) for s in seconds))
+    lengths = {utt: long[j] for utts in spk2utt.values() for j, utt in enumerate(utts)}
+    cache = {u: (3000 * rng.standard_normal(n)).astype(np.int16) for u, n in lengths.items()}
     return TrainingAudio({}, spk2utt, lengths, cache)
 
 
@@ -272,11 +269,9 @@ def test_augmentation_is_what_it_says():
     fast = features.change_speed(tone, 1.1, 20000)
     assert len(fast) == 20000
     assert np.argmax(np.abs(np.fft.rfft(fast))) * 16000 / 20000 == pytest.approx(484, abs=1)
-    noise = features.coloured_noise(rng, 32000)
-    noisy = features.add_at_snr(tone, noise, 10.0)
-    assert 10 * np.log10(features.power(tone) / features.power(noisy - tone)) == pytest.approx(
-        10.0, abs=0.01
-    )
+    noisy = features.add_at_snr(tone, features.coloured_noise(rng, 32000), 10.0)
+    snr = 10 * np.log10(features.power(tone) / features.power(noisy - tone))
+    assert snr == pytest.approx(10.0, abs=0.01)
     values = np.ones((50, 40, 30), np.float32)
     features.mask_features(rng, values, AugmentConfig(time_mask_frames=8, band_mask_bins=5))
     assert ((values == 0).all(axis=2).sum(axis=1) <= 8).all()
@@ -354,8 +349,8 @@ def test_chunks_stand_in_for_sessions(trained, data, tmp_path):
 
 
 def test_an_encoder_that_is_not_there_is_named(tmp_path, data):
+    said = r"encoder\.yaml: is missing; an encoder is a folder"
     for name in ("resembleyzer", tmp_path):
-        said = r"encoder\.yaml: is missing; an encoder is a folder"
         refuses(said, extract, name, data, tmp_path / "x")
     (tmp_path / "encoder.yaml").write_text(TINY)
     (tmp_path / "final.pt").write_bytes(b"damaged")
@@ -413,12 +408,11 @@ def test_a_speechbrain_model_in_a_folder(tmp_path, data, trained):
     before = sorted(folder.iterdir())
     encoder = load_encoder(f"hub:{folder}")
     assert sorted(folder.iterdir()) == before  # nothing is written beside the model
-    vector = encoder.embed(speechlike(16000))
     network = EncoderNetwork(config)
     network.body.load_state_dict(body.state_dict())
-    np.testing.assert_allclose(
-        vector, NetworkEncoder(config, network).embed(speechlike(16000)), rtol=1e-3, atol=1e-4
-    )
+    ours = NetworkEncoder(config, network)
+    found, wanted = (each.embed(speechlike(16000)) for each in (encoder, ours))
+    np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-4)
     assert extract(f"hub:{folder}", data, tmp_path / "x") == 0
     assert len(read_vectors(tmp_path / "x" / "xvector.scp")) == 40
 

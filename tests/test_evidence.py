@@ -16,38 +16,27 @@ import soundfile
 
 from local.evidence import figures as evidence
 from local.evidence import identity
-from local.evidence.figures import (
-    AGAIN,
-    KNOWN,
-    PAIR,
-    PROTECTED,
-    SAID,
-    Found,
-    Heard,
-    Judges,
-    Pair,
-    Use,
-    _evidence,
-    assess,
-    value,
-)
+from local.evidence.figures import value
+from local.evidence.identity import Identity
 from local.measure_evidence import main
 from local.metrics.intervals import key
-from local.report.select import NAMED, Evidence, Level, judge
+from local.report.measures import Value
+from local.report.select import NAMED, Evidence, Level, Verdict, judge
 from steps.anonymisers.mcadams import McAdams
-from steps.protect_folder import main as protect
+from steps.protect_folder import main as protect_folder
 from steps.quality import Quality
 from steps.standalone.job import JOURNAL, Versions, key_number, load_system
 from steps.standalone.protection import protect_samples
 from steps.standalone.stream import Recording
-from tests.refusals import refuses, refuses_words
+from tests.refusals import accepts, refuses, refuses_words
 from tests.test_protect_folder import KEY, SYSTEM, write
-from tests.world import voice
+from tests.world import encoded_by_av, voice
 from utils.arrays import Float32
 from utils.cli import LossError
 
 Vector = Callable[[int], np.ndarray]
 N = 30
+BY_SPEAKER = ("--per", "speaker")
 
 
 class Ear:
@@ -78,8 +67,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             samples *= syllables(10 * i + take, len(samples))
             write(made / f"in/{who}-{take}.wav", samples / np.abs(samples).max() * 0.3)
     (made / "key").write_text(KEY + "\n")
-    words = ("--system", SYSTEM, "--nj", 1, "--key-file", made / "key", made / "in", made / "out")
-    assert protect([str(word) for word in words]) == 0
+    protect("--key-file", made / "key", made / "in", made / "out")
     return made
 
 
@@ -92,20 +80,45 @@ def judges(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(identity, "SAME", 0.98)  # as a warp hardly changes these vowels
     monkeypatch.setattr(
         evidence, "load_judges",
-        lambda *made: (Judges({"ear": Ear()}, None, lambda _: Quality(3.0), *made),
+        lambda *made: (evidence.Judges({"ear": Ear()}, None, lambda _: Quality(3.0), *made),
                        {"moonshine": "is not installed"}),
     )  # fmt: skip
     yield
     logging.getLogger("local").setLevel(logging.NOTSET)
 
 
+def protect(*words: object) -> None:
+    accepts(protect_folder, "--system", SYSTEM, "--nj", 1, *words)
+
+
 def run(*words: object) -> int:
     return main([str(word) for word in ("--system", SYSTEM, "--nj", 1, *words)])
 
 
+def beside(out: Path, kind: str = "html") -> str:
+    """The evidence beside OUT."""
+    return out.with_name(f"{out.name}.evidence.{kind}").read_text()
+
+
+def measured(*words: Any, why: str = "") -> dict[str, Any]:
+    """Evidence of a run that ends well, or as a loss that says why; the last word is OUT."""
+    if why:
+        refuses(why, run, *words, kind=LossError)
+    else:
+        assert run(*words) == 0
+    found: dict[str, Any] = json.loads(beside(words[-1], "json"))
+    return found
+
+
+@pytest.fixture
+def copies(folder: Path, tmp_path: Path) -> tuple[Path, Path]:
+    """IN and OUT, which a test may change."""
+    ins, out = (shutil.copytree(folder / side, tmp_path / side) for side in ("in", "out"))
+    return ins, out
+
+
 def test_a_folder_without_labels_has_evidence_beside_it(folder, capsys):
-    assert run("--per", "speaker", "--key-file", folder / "key", folder / "in", folder / "out") == 0
-    told = json.loads((folder / "out.evidence.json").read_text())
+    told = measured(*BY_SPEAKER, "--key-file", folder / "key", folder / "in", folder / "out")
     attacks = {own["attacker"]: own for own in told["attacks"]}
     assert list(attacks) == ["unprotected", "ignorant", "lazy_informed"]
     assert attacks["unprotected"]["recordings"]["named_by_recording"] == 1.0
@@ -115,12 +128,14 @@ def test_a_folder_without_labels_has_evidence_beside_it(folder, capsys):
     assert attacks["ignorant"]["legal"]["chance_legal_linkability"] == pytest.approx(1 / 5)
     assert "fewer than 10 people" in told["not_run"]["aligned"]
     assert told["recordings"]["ann-1.wav"] == told["recordings"]["ann-2.wav"] == "ann"
-    page = (folder / "out.evidence.html").read_text()
+    page = beside(folder / "out")
     said = capsys.readouterr()
     assert told["verdict"] in said.out
     assert " files, 1 at a time: about 0:0" in said.err  # before it begins
     assert told["verdict"] in page
     assert "9 of 9: 100.0 % [47.8, 100.0]" in page  # of five people, two of whom spoke more
+    times = sum(len(own["named"]) for own in told["attacks"][1:])  # not of how many recordings
+    assert f"{times} times in all; guessing, they would do so about 4 times" in page
     assert "Not measured: is not installed" in page
     assert "Who else is in the world" in page
     assert page.count("<audio") == 6
@@ -136,31 +151,28 @@ def test_recordings_of_a_person_were_counted_as_people_in_the_interval() -> None
 
 
 def test_without_a_word_on_people_each_recording_is_a_person(folder: Path) -> None:
-    assert run(folder / "in", folder / "out") == 0
-    told = json.loads((folder / "out.evidence.json").read_text())
-    bare = told["attacks"][0]
+    bare = measured(folder / "in", folder / "out")["attacks"][0]
     assert bare["linking"]["n_nontarget"] == 72
     assert bare["linking"]["n_target_speakers"] == 9
-    assert "each recording counts as a person" in (folder / "out.evidence.html").read_text()
+    page = beside(folder / "out")
+    assert "each recording counts as a person" in page
+    assert "all people of a recording were taken for one" in page
 
 
 def heard(
     known: Vector, protected: Vector, n: int = N, encoder: str = "pyannote", watch: Any = iter
-) -> Found:
+) -> evidence.Found:
     """Evidence on n people, whose vectors these functions make."""
-    pairs = [Pair(f"{i:02d}.wav", f"{i:02d}", *2 * (Recording(Path(), None),)) for i in range(n)]  # type: ignore[arg-type]
-    vectors = [
-        {KNOWN: known(i), SAID: known(i), PAIR: protected(i), PROTECTED: protected(i),
-         AGAIN: protected(i + N)}
-        for i in range(n)
-    ]  # fmt: skip
-    after = Use("we read good boots", 3.0, "high")
-    return assess(pairs, {
-        pair.name: Heard(
-            {encoder: own}, (Use("we read good books", 4.0, "low" if i < 7 else "high"), after)
-        )
-        for i, (pair, own) in enumerate(zip(pairs, vectors, strict=True))
-    }, watch=watch)  # fmt: skip
+    pairs, heard_of, nothing = [], {}, Recording(Path(), None)  # type: ignore[arg-type]
+    after = evidence.Use("we read good boots", 3.0, "high")
+    for i in range(n):
+        before = evidence.Use("we read good books", 4.0, "low" if i < 7 else "high")
+        pairs.append(evidence.Pair(f"{i:02d}.wav", f"{i:02d}", nothing, nothing))
+        own = dict.fromkeys((evidence.KNOWN, evidence.SAID), known(i))
+        own |= dict.fromkeys((evidence.PAIR, evidence.PROTECTED), protected(i))
+        own[evidence.AGAIN] = protected(i + N)
+        heard_of[pairs[i].name] = evidence.Heard({encoder: own}, (before, after))
+    return evidence.assess(pairs, heard_of, watch=watch)
 
 
 def drawn(seed: int) -> Vector:
@@ -193,8 +205,60 @@ def test_who_hears_nothing_names_by_chance_and_the_verdict_does_not_say_found() 
         assert attack.evidence.bare.high == 0.0
 
 
+def test_who_finds_people_by_several_recordings_alone_was_said_to_show_no_leak() -> None:
+    """Their interval from one recording holds guessing; the test by all recordings does not."""
+    found = heard(drawn(0), drawn(3))
+    held = Identity(None, Path(), Path(), iter)  # type: ignore[arg-type]
+    attack, who = found.protected[1], "lazy-informed (pyannote)"
+    assert who in evidence.decide(found, held)["Hidden from"]
+    attack.figures["recordings"]["p_value_eer"] = 0.001  # type: ignore[index]
+    assert who not in evidence.decide(found, held)["Hidden from"]
+
+
+def test_a_leak_of_many_recordings_was_chance_as_their_candidates_were_drawn(monkeypatch) -> None:
+    """People swapped with those with whom nobody was compared, and few targets were left."""
+    own, other = drawn(0), drawn(1)
+    leaks = [(own(i % N) * 0.1 + other(i) * 0.9).astype(np.float32) for i in range(2 * N)]
+    p = []
+    for most in (N * N, 10 * N):
+        monkeypatch.setattr(evidence, "MOST_TRIALS", most)
+        found = heard(own, leaks.__getitem__)
+        p.append(found.protected[0].figures["recordings"]["p_value_eer"])
+    assert max(p) < 0.01
+
+
+def test_a_leak_was_none_beside_a_lower_rate_by_chance() -> None:
+    """The p value was that of the lowest equal error rate, whoever else found people."""
+    ideal, rate = Value(0.0, 0.0, 0.0), Value(0.38, 0.35, 0.41)
+    attacks = [
+        evidence.Attack(
+            who, "pyannote", {"recordings": {"p_value_eer": p}},
+            Evidence(who, "", eer, ideal, several={"1": eer}),
+        )
+        for who, eer, p in (("ignorant", rate, 0.001), ("aligned", Value(0.37, 0.2, 0.6), 0.4))
+    ]  # fmt: skip
+    chosen = evidence._chosen(attacks)
+    assert chosen == {"1": (replace(rate, low=0.2), 0.002)}
+    assert judge([own.evidence for own in attacks], chosen=chosen).level is Level.NOW_AND_THEN
+
+
+def test_voices_that_become_high_where_they_were_low_tell_it_as_well() -> None:
+    found, held = heard(drawn(0), drawn(3)), Identity(None, Path(), Path(), iter)  # type: ignore[arg-type]
+    for at, told in ((0.0, True), (0.5, False), (1.0, True)):
+        turned = replace(found, pitch={"uar": at, "intervals": {"uar": (at, at)}})
+        assert ("low or high" in evidence.decide(turned, held)["Not hidden"]) is told
+
+
+def test_originals_were_played_of_people_whom_nobody_named() -> None:
+    nobody = {"recordings": {"named_per_speaker": {"person a": 0.0}}}
+    attack = evidence.Attack("ignorant", "pyannote", nobody, Evidence("", ""))
+    found = evidence.Found([attack], Verdict(Level.UNSHOWN, "", None), {}, {}, {}, {}, [])
+    silent = Recording(Path(), None)  # type: ignore[arg-type]
+    assert not [*evidence.clips(found, [evidence.Pair("a.wav", "a", silent, silent)])]
+
+
 @pytest.mark.parametrize("bare", [0.0, 0.4])
-def test_without_a_learner_or_a_control_evidence_never_says_hides(monkeypatch, bare) -> None:
+def test_without_a_learner_or_a_control_evidence_never_says_hides(bare) -> None:
     """Whatever attackers find, and however narrow the intervals are that find nothing."""
     blind = {key("eer", recordings=n): 0.5 for n in ("1", "3", "10", "30", "all")}
     blind |= {NAMED: 1 / N, f"chance_{NAMED}": 1 / N}
@@ -203,7 +267,8 @@ def test_without_a_learner_or_a_control_evidence_never_says_hides(monkeypatch, b
     linking |= {"intervals": {"eer": (0.49, 0.51), "eer_rise": (0.4, 0.5)}}
     able = {"linking": {"eer": bare, "intervals": {"eer": (bare, bare)}}, "recordings": blind}
     found = {"linking": linking, "recordings": blind}
-    attacks = [_evidence(who, "pyannote", found, able) for who in ("ignorant", "lazy_informed")]
+    names = ("ignorant", "lazy_informed")
+    attacks = [evidence._evidence(who, "pyannote", found, able) for who in names]
     assert all(own.several and not own.controlled for own in attacks)
     level = Level.UNJUDGED if bare else Level.UNSHOWN
     assert judge(attacks).level is level
@@ -253,12 +318,9 @@ def bad(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pat
     made, tmp_path = {}, tmp_path_factory.mktemp("bad")
 
     def pair(name: str) -> tuple[Path, Path]:
-        made[f"{name}/in"], made[f"{name}/out"] = tmp_path / name / "in", tmp_path / name / "out"
         for side in ("in", "out"):
-            (tmp_path / name / side).mkdir(parents=True)
-            for path in (folder / side).iterdir():
-                (tmp_path / name / side / path.name).write_bytes(path.read_bytes())
-        return tmp_path / name / "in", tmp_path / name / "out"
+            made[f"{name}/{side}"] = shutil.copytree(folder / side, tmp_path / name / side)
+        return made[f"{name}/in"], made[f"{name}/out"]
 
     ins, out = pair("cut")
     (ins / "noise.wav").write_bytes(b"RIFF no audio")
@@ -288,6 +350,9 @@ def bad(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pat
         ("drawn/in drawn/out", "give --per speaker"),
         ("--system mcadams cut/in cut/out", "is not what .* was protected with"),
         ("--speakers key cut/in cut/out", "for --per speaker"),
+        # They were P1, P2 ... of all recordings; and of no effect.
+        ("--turns auto --per speaker cut/in cut/out", "name people of one recording"),
+        ("--turns beside --speakers key --per speaker cut/in cut/out", "leave it out"),
         ("cut/in nowhere", "is not a folder"),
         ("nowhere cut/out", "is not a folder"),
     ],
@@ -309,11 +374,9 @@ def test_recordings_whose_ends_were_changed_were_not_compared(folder: Path, tmp_
     for i, path in enumerate(sorted((folder / "in").glob("*.wav"))):
         lead, rest = (1e-4 * rng.standard_normal(round(16000 * x)) for x in (i % 3, (i % 4) / 2))
         write(tmp_path / "in" / path.name, np.concatenate((lead, soundfile.read(path)[0], rest)))
-    given = ("--system", SYSTEM, "--nj", 1, "--key-file", folder / "key", "--ends", "one")
     ins, out = tmp_path / "in", tmp_path / "out"
-    assert protect([str(word) for word in (*given, ins, out)]) == 0
-    assert run("--per", "speaker", ins, out) == 0
-    told = json.loads((tmp_path / "out.evidence.json").read_text())
+    protect("--key-file", folder / "key", "--ends", "one", ins, out)
+    told = measured(*BY_SPEAKER, ins, out)
     assert len(told["recordings"]) == 9 and not told["wrong"]
     attacks = {own["attacker"]: own for own in told["attacks"]}
     assert list(attacks) == ["unprotected", "ignorant", "lazy_informed"]
@@ -321,15 +384,14 @@ def test_recordings_whose_ends_were_changed_were_not_compared(folder: Path, tmp_
     (out / "ann-1.wav").rename(tmp_path / "other")
     (out / "cat-2.wav").rename(out / "ann-1.wav")
     (tmp_path / "other").rename(out / "cat-2.wav")
-    refuses("not what their names say", run, "--per", "speaker", ins, out, kind=LossError)
-    told = json.loads((tmp_path / "out.evidence.json").read_text())
+    told = measured(*BY_SPEAKER, ins, out, why="not what their names say")
     assert {name: (own["is"], own["of"]) for name, own in told["wrong"].items()} == {
         "ben-2.wav": ("original", "ben-2.wav"),
         "ann-1.wav": ("swapped", "cat-2.wav"),
         "cat-2.wav": ("swapped", "ann-1.wav"),
     }
     (tmp_path / "out.account.json").unlink()
-    refuses("out.account.json", run, "--per", "speaker", ins, out)
+    refuses("out.account.json", run, *BY_SPEAKER, ins, out)
 
 
 def test_recordings_that_are_said_in_another_time_were_refused(folder, tmp_path, monkeypatch):
@@ -341,23 +403,20 @@ def test_recordings_that_are_said_in_another_time_were_refused(folder, tmp_path,
     for i, path in enumerate(sorted((folder / "in").glob("*.wav"))):
         lead = 1e-4 * np.random.default_rng(i).standard_normal(8000 * (i % 3))
         write(ins / path.name, np.concatenate((lead, soundfile.read(path)[0])))
-    given = ("--system", SYSTEM, "--nj", 1, "--key-file", folder / "key", "--ends", "one")
-    assert protect([str(word) for word in (*given, ins, out)]) == 0
+    protect("--key-file", folder / "key", "--ends", "one", ins, out)
     lengths = [{soundfile.info(x / "cat-2.wav").frames} for x in (ins, out)]
     assert lengths[0] != lengths[1]
-    assert run("--per", "speaker", ins, out) == 0
-    told = json.loads((tmp_path / "out.evidence.json").read_text())
+    told = measured(*BY_SPEAKER, ins, out)
     assert len(told["recordings"]) == 9 and not told["wrong"]
     shutil.copy(ins / "ben-2.wav", out / "ben-2.wav")
     (tmp_path / "out.times/ann-1.wav.tsv").unlink()
-    refuses("1 of 9 recordings were left out", run, "--per", "speaker", ins, out, kind=LossError)
-    told = json.loads((tmp_path / "out.evidence.json").read_text())
+    told = measured(*BY_SPEAKER, ins, out, why="1 of 9 recordings were left out")
     assert told["originals"] == ["ben-2.wav"] and "tsv" in told["left_out"]["ann-1.wav"]
 
 
 def test_recordings_that_cannot_be_compared_are_left_out_and_named(bad, capsys):
-    refuses("5 of 10 recordings were left out", run, bad["cut/in"], bad["cut/out"], kind=LossError)
-    told, page = capsys.readouterr().err, bad["cut/out"].with_name("out.evidence.html").read_text()
+    measured(bad["cut/in"], bad["cut/out"], why="5 of 10 recordings were left out")
+    told, page = capsys.readouterr().err, beside(bad["cut/out"])
     assert told.count("left out: ") == 5
     for name, why in (
         ("ann-1", "half of it is silent"), ("noise", "cannot be read"),
@@ -367,15 +426,27 @@ def test_recordings_that_cannot_be_compared_are_left_out_and_named(bad, capsys):
         assert re.search(f"left out: .*{name}.wav.*{why}", told) and f"{name}.wav" in page
 
 
+def test_of_two_names_that_are_written_alike_one_was_lost(folder, tmp_path, capsys):
+    """A byte that is no UTF-8, and the way in which it is shown."""
+    names = {"ann-1.wav": b"\xe4-1.wav", "ben-2.wav": rb"\xe4-1.wav"}
+    for side in ("in", "out"):
+        (tmp_path / side).mkdir()
+        for path in (folder / side).glob("*.wav"):
+            name = os.fsdecode(names.get(path.name, os.fsencode(path.name)))
+            shutil.copy(path, tmp_path / side / name)
+    given = (tmp_path / "in", tmp_path / "out")
+    refuses("1 of 9 recordings were left out", run, *given, kind=LossError)
+    assert r"another recording is called \xe4-1.wav" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("words", [(), ("--rename",)])
 def test_a_recording_that_changed_since_counted_as_hidden(folder, tmp_path, capsys, words):
     """Somebody else speaks in the protected version: nobody could name the right person."""
-    ins = shutil.copytree(folder / "in", tmp_path / "in")
-    given = ("--system", SYSTEM, "--nj", 1, "--key-file", folder / "key", *words)
-    assert protect([str(word) for word in (*given, ins, tmp_path / "out")]) == 0
-    assert run(ins, tmp_path / "out") == 0
+    ins, out = shutil.copytree(folder / "in", tmp_path / "in"), tmp_path / "out"
+    protect("--key-file", folder / "key", *words, ins, out)
+    assert not measured(ins, out)["wrong"]
     write(ins / "ben-2.wav", 0.1 * voice(2.4, 150, 600, 7))
-    refuses("1 of 9 recordings were left out", run, ins, tmp_path / "out", kind=LossError)
+    measured(ins, out, why="1 of 9 recordings were left out")
     assert "ben-2.wav: is not what" in capsys.readouterr().err
 
 
@@ -384,8 +455,7 @@ def test_another_programs_folder_has_no_lazy_informed_attacker(folder, tmp_path)
         write(tmp_path / "out" / path.name, soundfile.read(path)[0])
     out = (tmp_path / "out").rename(tmp_path / os.fsdecode(b"\xe4"))
     refuses_words("is not a folder", main, folder / "in", tmp_path / "nowhere")
-    assert run(folder / "in", out) == 0
-    told = json.loads(out.with_name(f"{out.name}.evidence.json").read_text())
+    told = measured(folder / "in", out)
     assert told["out"].endswith(r"\xe4")
     assert {own["attacker"] for own in told["attacks"]} == {"unprotected", "ignorant"}
     assert "make protect" in told["not_run"]["lazy_informed"]
@@ -396,8 +466,7 @@ def test_another_programs_folder_has_no_lazy_informed_attacker(folder, tmp_path)
 def test_originals_in_out_were_not_seen(folder, tmp_path, capsys, words):
     """Half as loud, turned round, late, coded, or under another's name: all are named."""
     out = tmp_path / "out"
-    given = ("--system", SYSTEM, "--nj", 1, "--key-file", folder / "key", *words)
-    assert protect([str(word) for word in (*given, folder / "in", out)]) == 0
+    protect("--key-file", folder / "key", *words, folder / "in", out)
     made = Versions(
         out, [Path(path.name) for path in (folder / "in").iterdir()], out.with_name("out.names.tsv")
     ).names
@@ -419,17 +488,44 @@ def test_originals_in_out_were_not_seen(folder, tmp_path, capsys, words):
         change("cat-1.wav", soundfile.read(coded)[0][:38400]): "cat-1.wav",
         change("dan-1.wav", original("eve-1.wav")): "eve-1.wav",
     }
-    refuses("4 files are not what their names say", run, folder / "in", out, kind=LossError)
-    told = json.loads((tmp_path / "out.evidence.json").read_text())
+    told = measured(folder / "in", out, why="4 files are not what their names say")
     assert {name: own["of"] for name, own in told["wrong"].items()} == wrong
     assert {own["is"] for own in told["wrong"].values()} == {"original"}
     assert {*told["originals"]} == {*wrong}
     assert "4 files of OUT are originals" in told["decision"]["Not hidden"]
     assert told["verdict"].startswith("✗ does not anonymise")
-    printed, page = capsys.readouterr().err, (tmp_path / "out.evidence.html").read_text()
+    printed, page = capsys.readouterr().err, beside(out)
     for name, of in wrong.items():
         note = f"{name}: is the original {of}, unprotected"
         assert note in printed and note in page
+
+
+def test_an_original_beside_its_version_hid_all_files_of_other_names(copies):
+    """`ann-1.m4a` would become `ann-1.m4a.wav`, which is there: no such file was looked at."""
+    ins, out = copies
+    (out / JOURNAL).unlink()  # as if by another program
+    coded = encoded_by_av(soundfile.read(ins / "ann-1.wav")[0], "mp4", "aac")
+    (ins / "ann-1.wav").unlink()
+    (out / "ann-1.wav").rename(out / "ann-1.m4a.wav")
+    for side in (ins, out):
+        (side / "ann-1.m4a").write_bytes(coded)
+    told = measured(ins, out, why="1 files are not what their names say")
+    assert told["originals"] == ["ann-1.m4a"] and "ann-1.m4a" in told["recordings"]
+
+
+def test_files_of_out_that_are_of_no_recording_were_not_named(copies, capsys):
+    """One is of nobody in IN, one cannot be read, and one had its name changed."""
+    ins, out = copies
+    (ins / "ann-1.wav").unlink()
+    (out / "more.wav").write_bytes(b"RIFF no audio")
+    (out / "ben-2.wav").rename(out / "who.wav")
+    told = measured(ins, out, why="0 of 8 recordings .* 3 files are not")
+    assert "more.wav: is a version of none of the recordings" in capsys.readouterr().err
+    assert {name: (own["is"], own["of"]) for name, own in told["wrong"].items()} == {
+        "ann-1.wav": ("strange", ""), "more.wav": ("strange", ""),
+        "who.wav": ("swapped", "ben-2.wav"),
+    }  # fmt: skip
+    assert "ben-2.wav" in told["recordings"]
 
 
 def test_voices_under_each_others_names_counted_as_hidden(folder, tmp_path):
@@ -439,39 +535,34 @@ def test_voices_under_each_others_names_counted_as_hidden(folder, tmp_path):
         out = tmp_path / what
         for name, other in zip(names, names[1:] + names[:1], strict=True):
             write(out / name, soundfile.read(folder / side / other)[0])
-        given = ("--per", "speaker", folder / "in", out)
-        refuses("9 files are not what", run, *given, kind=LossError)
-        told = json.loads((tmp_path / f"{what}.evidence.json").read_text())
-        assert {name: own["is"] for name, own in told["wrong"].items()} == dict.fromkeys(
-            names, what
-        )
+        told = measured(*BY_SPEAKER, folder / "in", out, why="9 files are not what")
+        kinds = {name: own["is"] for name, own in told["wrong"].items()}
+        assert kinds == dict.fromkeys(names, what)
         assert told["attacks"][1]["recordings"]["named_by_recording"] > 0.5
         assert told["verdict"].startswith("✗")
 
 
-def test_overwritten_files_counted_as_what_was_made(folder, tmp_path, capsys):
+def test_overwritten_files_counted_as_what_was_made(copies, capsys):
     """They are heard as they are, which is what would be published, and named."""
-    ins, out = (shutil.copytree(folder / side, tmp_path / side) for side in ("in", "out"))
+    ins, out = copies
     write(out / "ben-1.wav", 0.5 * soundfile.read(out / "ben-1.wav")[0])
-    refuses("1 files are not what their names say", run, ins, out, kind=LossError)
+    told = measured(ins, out, why="1 files are not what their names say")
     assert "ben-1.wav: was changed after it was made" in capsys.readouterr().err
-    told = json.loads((tmp_path / "out.evidence.json").read_text())
     assert "ben-1.wav" in told["recordings"]
     assert "find out what changed ben-1.wav" in told["decision"]["Before you publish"]
 
 
-def test_a_fault_of_a_judge_named_no_file(folder, tmp_path, monkeypatch, capsys):
+def test_a_fault_of_a_judge_named_no_file(copies, monkeypatch, capsys):
     """Nor what was wrong with it, where files were compared."""
-    ins, out = (shutil.copytree(folder / side, tmp_path / side) for side in ("in", "out"))
 
-    def fails(self: Judges, pair: Pair, tick: object) -> Heard:
+    def fails(self: evidence.Judges, pair: evidence.Pair, tick: object) -> evidence.Heard:
         if pair.name == "cat-1.wav":
             raise ZeroDivisionError
         return hear(self, pair, lambda _: None)
 
-    hear = Judges.hear
-    monkeypatch.setattr(Judges, "hear", fails)
-    refuses("1 of 9 recordings were left out", run, ins, out, kind=LossError)
+    hear = evidence.Judges.hear
+    monkeypatch.setattr(evidence.Judges, "hear", fails)
+    measured(*copies, why="1 of 9 recordings were left out")
     assert re.search("left out: .*cat-1.wav: a fault .*ZeroDivision", capsys.readouterr().err)
 
 
@@ -479,31 +570,62 @@ def test_a_fault_of_a_judge_named_no_file(folder, tmp_path, monkeypatch, capsys)
 def test_the_attacker_with_the_system_heard_another_level(folder, tmp_path, level, ends):
     """They protect as `make protect` does, at the level and with the ends that it writes."""
     write(tmp_path / "in/ben-1.wav", 0.2 * soundfile.read(folder / "in/ben-1.wav")[0])
-    words = ("--system", SYSTEM, "--nj", 1, "--key-file", folder / "key", "--level", level)
-    folders = ("--ends", ends, tmp_path / "in", tmp_path / "out")
-    assert protect([str(word) for word in (*words, *folders)]) == 0
+    words = ("--key-file", folder / "key", "--level", level, "--ends", ends)
+    protect(*words, tmp_path / "in", tmp_path / "out")
     samples, made = (soundfile.read(tmp_path / side / "ben-1.wav")[0] for side in ("in", "out"))
     system = load_system(SYSTEM, key_number(KEY)).anonymiser
     again = protect_samples(samples, "ben-1.wav", system, level, ends)
     assert np.abs(again - made).max() < 1e-4
 
 
-def test_a_copy_counted_as_another_person(folder, tmp_path, capsys):
-    ins, out = (shutil.copytree(folder / side, tmp_path / side) for side in ("in", "out"))
+@pytest.mark.parametrize(("per", "n"), [("file", 9), ("speaker", 5)])
+def test_the_attacker_with_the_system_had_one_voice_for_all_files(
+    folder, tmp_path, monkeypatch, per, n
+):
+    """Of a person, where protection had one for each, so that their voice stayed in the mean."""
+    protect("--key-file", folder / "key", "--per", per, folder / "in", tmp_path / "out")
+    voices = list[str]()
+    monkeypatch.setattr(
+        evidence, "protect_samples", lambda samples, voice, *_: voices.append(voice) or samples
+    )
+    assert run(*BY_SPEAKER, folder / "in", tmp_path / "out") == 0
+    assert len(voices) == 9 and len({*voices}) == n
+
+
+def test_a_copy_counted_as_another_person(copies, capsys):
+    ins, out = copies
     (out / JOURNAL).unlink()
     write(ins / "zoe-1.wav", 0.5 * soundfile.read(ins / "ann-1.wav")[0])
     shutil.copy(out / "ann-1.wav", out / "zoe-1.wav")
-    refuses("1 of 10 recordings were left out", run, ins, out, kind=LossError)
+    told = measured(ins, out, why="1 of 10 recordings were left out")
     assert "zoe-1.wav: is the same recording as" in capsys.readouterr().err
-    told = json.loads((tmp_path / "out.evidence.json").read_text())
     assert told["copies"] == {"zoe-1.wav": "ann-1.wav"} and len(told["recordings"]) == 9
 
 
-def test_one_person_under_two_names_is_probably_one(monkeypatch) -> None:
+def test_one_person_under_two_names_is_probably_one() -> None:
     """Where recordings are as near to each other as halves of one: the last is the first's."""
     known = drawn(0)
     found = heard(lambda i: known(0) if i == N - 1 else known(i), drawn(3))
     assert found.doubles == [["00.wav", f"{N - 1}.wav"]]
+
+
+def test_the_table_of_who_is_one_parted_the_recordings_of_a_person() -> None:
+    """Of two recordings of a person one was like another's: the other was a person of its own."""
+    person = {"ann-1": "ann", "ann-2": "ann", "ben-1": "ben", "eve-1": "eve", "zoe-1": "zoe"}
+    known = np.eye(5)[[0, 1, 2, 3, 0]]
+    said = known + [[0.0], [0.0], [0.5], [0.5], [0.0]] * np.eye(5)[[0, 0, 1, 0, 0]]
+    found = evidence._doubles({"pyannote": {evidence.KNOWN: known, evidence.SAID: said}}, person)
+    assert found == [["ann-1", "ann-2", "zoe-1"]]
+
+
+def test_guests_were_probably_one_person_where_another_has_most_recordings() -> None:
+    """Who asks all of them is like the mean, about which the halves of theirs are hardly alike."""
+    rng = np.random.default_rng(0)
+    voices = rng.standard_normal((31, 64))[[0] * 30 + [*range(1, 31)]]
+    known, said = voices + 0.6 * rng.standard_normal((2, *voices.shape))
+    person = {f"{i:02d}": "who asks" if i < 30 else f"guest {i}" for i in range(60)}
+    heard_of = {"pyannote": {evidence.KNOWN: known, evidence.SAID: said}}
+    assert evidence._doubles(heard_of, person) == []
 
 
 def test_pairs_of_many_recordings_grew_with_their_square(monkeypatch) -> None:
@@ -515,9 +637,9 @@ def test_pairs_of_many_recordings_grew_with_their_square(monkeypatch) -> None:
     assert figures["recordings"]["named_by_recording"] == 1.0
 
 
-def test_people_of_an_interview_were_taken_for_one(tmp_path: Path, capsys) -> None:
+def test_people_of_an_interview_were_taken_for_one(tmp_path: Path) -> None:
     """Whoever asks in all recordings is one person, and halves are of a person's own turns; who was
-    kept as they are is not measured. Without turns the page says what it took for one."""
+    kept as they are is not measured."""
     for i in range(5):
         heights = [(100, 500), (250 + 25 * i, 500 + 130 * i)]
         said = [voice(3.0, *heights[n % 2], 9 * i + n) for n in range(4)]
@@ -525,25 +647,31 @@ def test_people_of_an_interview_were_taken_for_one(tmp_path: Path, capsys) -> No
         write(tmp_path / f"in/r{i}.wav", wave / np.abs(wave).max() * 0.3)
         rows = [f"{3 * n}\t{3 * n + 3}\t{('INT', f'guest {i}')[n % 2]}\n" for n in range(4)]
         (tmp_path / f"in/r{i}.tsv").write_text("".join(rows))
-    words = ["--system", SYSTEM, "--nj", 1, "--per", "speaker", "--turns", "beside"]
-    told = [*words, tmp_path / "in", tmp_path / "out"]
-    assert protect([str(word) for word in told]) == 0
-    assert run(*words[4:], tmp_path / "in", tmp_path / "out") == 0
-    found = json.loads((tmp_path / "out.evidence.json").read_text())
-    people = found["recordings"]
-    assert people["r0.wav: INT"] == people["r4.wav: INT"] == "INT"
-    assert people["r3.wav: guest 3"] == "guest 3"
-    assert len(set(people.values())) == 6
-    assert "whoever the turns name" in (tmp_path / "out.evidence.html").read_text()
-    kept = tmp_path / "kept"
-    assert protect([str(word) for word in [*words, "--keep", "INT", tmp_path / "in", kept]]) == 0
-    assert run(*words[4:], tmp_path / "in", kept) == 0
-    people = json.loads((tmp_path / "kept.evidence.json").read_text())["recordings"]
-    assert set(people.values()) == {f"guest {i}" for i in range(5)}
-    plain = [*words[:4], tmp_path / "in", tmp_path / "plain"]
-    assert protect([str(word) for word in plain]) == 0
-    assert run(tmp_path / "in", tmp_path / "plain") == 0
-    assert (
-        "all people of a recording were taken for one"
-        in (tmp_path / "plain.evidence.html").read_text()
-    )
+    ins, turns = tmp_path / "in", (*BY_SPEAKER, "--turns", "beside")
+
+    def people(out: Path, *words: object) -> dict[str, str]:
+        protect(*turns, *words, ins, out)
+        return measured(*turns, ins, out)["recordings"]
+
+    found = people(tmp_path / "out")
+    assert found["r0.wav: INT"] == found["r4.wav: INT"] == "INT"
+    assert found["r3.wav: guest 3"] == "guest 3"
+    assert len(set(found.values())) == 6
+    assert "whoever the turns name" in beside(tmp_path / "out")
+    found = people(tmp_path / "kept", "--keep", "INT")
+    assert set(found.values()) == {f"guest {i}" for i in range(5)}
+
+
+def test_who_was_kept_made_each_file_an_original(tmp_path, monkeypatch) -> None:
+    """Who asks speaks for as long as files are compared; an original is found all the same."""
+    monkeypatch.setattr(identity, "SECONDS", 3.0)
+    for i in range(6):
+        said = [voice(4.0, *own, 9 * i) for own in ((100, 500), (250 + 25 * i, 500 + 130 * i))]
+        wave = np.concatenate(said) * syllables(i, sum(map(len, said)))
+        write(tmp_path / f"in/r{i}.wav", wave / np.abs(wave).max() * 0.3)
+        (tmp_path / f"in/r{i}.tsv").write_text(f"0\t4\tINT\n4\t8\tguest {i}\n")
+    words = (*BY_SPEAKER, "--turns", "beside", tmp_path / "in", tmp_path / "out")
+    protect("--keep", "INT", *words)
+    assert run(*words) == 0
+    shutil.copy(tmp_path / "in/r0.wav", tmp_path / "out/r0.wav")
+    assert measured(*words, why="1 files are not what")["originals"] == ["r0.wav"]

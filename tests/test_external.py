@@ -76,45 +76,36 @@ def test_data_directories_are_taken_too(tmp_path, data, theirs):
     assert len(read_map(protect(tmp_path, data, tmp_path / "kaldi") / "wav.scp")) == 3
 
 
-def lose(theirs: Path, data: Path) -> None:
-    (theirs / "deep/s1-001_anon.flac").unlink()
+ONE, OTHER = "deep/s1-000_anon.flac", "deep/s1-001_anon.flac"
 
 
-def repeat(theirs: Path, data: Path) -> None:
-    shutil.copyfile(theirs / "deep/s1-000_anon.flac", theirs / "s1-001_anon.flac")
+def say(samples: np.ndarray | None = None) -> Callable[[Path], None]:
+    """Overwrites the first of their files: with the original, if nothing else is given."""
 
+    def overwrite(theirs: Path) -> None:
+        original = soundfile.read(theirs.parent / "set/wav/s1-000.wav")[0]
+        soundfile.write(theirs / ONE, original if samples is None else samples, 16000)
 
-def empty(theirs: Path, data: Path) -> None:
-    shutil.rmtree(theirs / "deep")
-
-
-def keep_original(theirs: Path, data: Path) -> None:
-    samples, rate = soundfile.read(read_map(data / "wav.scp")["s1-000"])
-    soundfile.write(theirs / "deep/s1-000_anon.flac", samples, rate)
-
-
-def silence(theirs: Path, data: Path) -> None:
-    soundfile.write(theirs / "deep/s1-000_anon.flac", np.zeros(1600), 16000)
-
-
-def lengthen(theirs: Path, data: Path) -> None:
-    soundfile.write(theirs / "deep/s1-000_anon.flac", np.full(4800, 0.1), 16000)
+    return overwrite
 
 
 @pytest.mark.parametrize(
     ("break_it", "said"),
     [
-        (lengthen, r"anon\.flac is 0\.3 s long, the original 0\.1 s"),
-        (lose, "1 of 3 utterances lost.*has no audio of utterance s1-001"),
-        (repeat, "s1-001_anon is there twice"),
-        (empty, "holds neither audio nor a wav.scp"),
+        (say(np.full(4800, 0.1)), r"anon\.flac is 0\.3 s long, the original 0\.1 s"),
+        (say(), "s1-000_anon.flac is the original speech, not protected"),
+        (say(np.zeros(1600)), "digital silence, but the original is speech"),
+        (
+            lambda x: (x / OTHER).unlink(),
+            "1 of 3 utterances lost.*has no audio of utterance s1-001",
+        ),
+        (lambda x: shutil.copy(x / ONE, x / "s1-001_anon.flac"), "s1-001_anon is there twice"),
+        (lambda x: shutil.rmtree(x / "deep"), "holds neither audio nor a wav.scp"),
         (shutil.rmtree, "no such folder"),
-        (keep_original, "s1-000_anon.flac is the original speech, not protected"),
-        (silence, "digital silence, but the original is speech"),
     ],
 )
 def test_bad_input_is_one_line(tmp_path, data, theirs, break_it, said):
-    break_it(*(theirs, data)[: 1 if break_it is shutil.rmtree else 2])
+    break_it(theirs)
     with pytest.raises((UserError, LossError), match=said) as error:
         protect(tmp_path, data, theirs)
     assert "\n" not in str(error.value)

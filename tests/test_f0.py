@@ -1,7 +1,5 @@
 """steps/synthesis/f0.py: statistics and transforms of pitch, by hand and against scipy."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -99,28 +97,15 @@ def test_degenerate_voices(name):
     assert transform(log_normal(np.log(200), 0.1), rich, high).max() == 600.0
 
 
-def contours(folder: Path, values: dict[str, np.ndarray]) -> Path:
-    folder.mkdir(exist_ok=True)
-    write_archive(folder / "f0", values)
-    return folder
-
-
-UTTS = {
-    "s1-000": np.array([0.0, 100.0]),
-    "s1-001": np.array([400.0, 0.0, 0.0]),
-    "s2-000": np.zeros(3),
-}
-
-
 def test_losses_of_contours(make_data_dir, tmp_path):
     data = make_data_dir(tmp_path / "set", {"s1": 2, "s2": 1})
-    some = {utt: UTTS[utt] for utt in ("s1-000", "s2-000")}
-    folder = contours(tmp_path / "f0", some)
-    end = (data, tmp_path / "out")
-    refuses_words(r"1 of 3 utterances.*s1-001", main, folder, *end, kind=LossError)
-    accepts(main, "--allow-loss", "1", folder, *end)
-    none = contours(tmp_path / "none", {"s1-000": UTTS["s1-000"]})
-    end = (data, tmp_path / "out2")
+    voiced = np.array([0.0, 100.0])
+    write_archive(tmp_path / "some/f0", {"s1-000": voiced, "s2-000": np.zeros(3)})
+    write_archive(tmp_path / "none/f0", {"s1-000": voiced})
+    some, end = tmp_path / "some", (data, tmp_path / "out")
+    refuses_words(r"1 of 3 utterances.*s1-001", main, some, *end, kind=LossError)
+    accepts(main, "--allow-loss", "1", some, *end)
+    none, end = tmp_path / "none", (data, tmp_path / "out2")
     refuses_words("no utterance of speaker s2", main, "--allow-loss", 2, none, *end)
     refuses_words(r"f0.scp: is missing; make it with steps/extract_f0.py", main, tmp_path, *end)
     assert not (tmp_path / "out2").exists()

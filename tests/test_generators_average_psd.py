@@ -10,8 +10,7 @@ from steps.generators.base import Generator, Wanted, load_generator
 from steps.generators.frames import FrameGaussians, read_frames, split_variance
 from steps.sources import VoiceKey
 from tests.refusals import refuses
-from tests.world import run_of
-from utils.archives import ArchiveWriter
+from tests.world import run_of, write_people
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -65,22 +64,14 @@ def psd_pool() -> tuple[np.ndarray, list[str], list[str | None]]:
 def write_frames(tmp_path: Path) -> WriteFrames:
     """A folder with six x-vectors a speaker; returns it."""
 
-    def write(name: str = "frames", skip: str = "", size: int = SIZE, **tables: object) -> Path:
-        rng = np.random.default_rng(6)
-        vectors, speakers, _ = psd_pool()
-        folder = tmp_path / name
-        folder.mkdir()
-        lines = []
-        with ArchiveWriter(folder / "xvector") as writer:
-            for vector, speaker in zip(vectors, speakers, strict=True):
-                for utt in range(6):
-                    noise = 0.3 * rng.standard_normal(SIZE)
-                    if speaker != skip:
-                        frame = (vector + noise)[:size].astype(np.float32)
-                        writer.write(f"{speaker}-{utt}", frame)
-                        lines.append(f"{speaker}-{utt} {speaker}\n")
-        (folder / "utt2spk").write_text("".join(sorted(lines)))
-        return folder
+    def write(name: str = "frames", skip: str = "nobody", size: int = SIZE) -> Path:
+        rng, made = np.random.default_rng(6), {}
+        for vector, speaker in zip(*psd_pool()[:2], strict=True):
+            for utt in range(6):
+                made[f"{speaker}-{utt}"] = (vector + 0.3 * rng.standard_normal(SIZE))[:size]
+        made = {utt: frame for utt, frame in made.items() if not utt.startswith(skip)}
+        write_people(tmp_path / name, made, {utt: utt.partition("-")[0] for utt in made})
+        return tmp_path / name
 
     return write
 
@@ -144,11 +135,9 @@ def test_psd_frames_of_nobody_were_a_traceback(write_frames):
 
 
 def test_psd_folder_of_the_program_that_trains_generators(write_frames, tmp_path, run_program):
-    folder = write_frames()
-    data = tmp_path / "data"
+    folder, data = write_frames(), tmp_path / "data"
     data.mkdir()
-    (data / "utt2spk").write_text((folder / "utt2spk").read_text())
-    (folder / "utt2spk").unlink()  # then the speakers are those of the data
+    (folder / "utt2spk").rename(data / "utt2spk")  # then the speakers are those of the data
     conf = ROOT / "egs/TEMPLATE/conf/generators/psd.yaml"
     done = run_program("steps/train_generator.py", conf, folder, data, tmp_path / "made", status=0)
     made = psd(tmp_path / "made").generate(Wanted(ONE))[0]

@@ -19,6 +19,7 @@ from utils.seeds import Draws, make_rng
 
 NAMES = ("random", "farthest", "average", "dense", "constant")
 KEY = VoiceKey("spk", ("set", "s"), ("set", "s"))
+KEYS = [VoiceKey("spk", ("set", str(i)), ("set", str(i))) for i in range(40)]
 SOURCE = np.array([1.0, 0.0])
 # The angle to the source in degrees; f and m in turn. Lengths differ, and do not matter.
 ANGLES = {f"{'fm'[i % 2]}{i:02d}": 10 + 14 * i for i in range(12)}
@@ -109,12 +110,11 @@ def test_farthest_of_a_gender(name, target_gender, expected, plda):
 @pytest.mark.parametrize("name", ["random", "farthest", "dense"])
 def test_a_draw_depends_on_seed_number_and_key_only(name):
     settings = {"averaged": 2} if name != "dense" else {}
-    keys = [VoiceKey("spk", ("set", str(i)), ("set", str(i))) for i in range(40)]
     pool, x = islands(), np.eye(7)[1]
 
     def run(order=1, **options):
         generator = make(name, pool, **settings, **options)
-        return [chosen(generator, key, x) for key in keys[::order]][::order]
+        return [chosen(generator, key, x) for key in KEYS[::order]][::order]
 
     assert run() == run(order=-1) == run(seed=0, draw=0)
     assert run() != run(draw=1) != run(seed=1) != run()
@@ -142,7 +142,7 @@ def test_the_source_is_never_his_own_pseudo_speaker(name):
         given = {"proportion": 1.0, "clusters": 2, "exclude_closest_cluster": False}
     generator = make(name, pool, **given)
     for place, own in enumerate(pool[1]):
-        for key in (VoiceKey("spk", ("set", str(i)), ("set", str(i))) for i in range(10)):
+        for key in KEYS[:10]:
             wanted = Wanted(key, pool[0][place], exclude=[own, "not in the pool"])
             y, info = generator.generate(wanted)
             assert own not in info["speakers"].split(",")
@@ -171,8 +171,7 @@ def test_half_of_a_cluster_is_drawn_and_one_is_one():
     generator = make("dense", islands(), exclude_closest_cluster=False)
     keys = make_keys("utt", {f"u{i}": "s" for i in range(30)}, "set")
     sizes = {}
-    for i in range(40):
-        key = VoiceKey("spk", ("set", str(i)), ("set", str(i)))
+    for key in KEYS:
         _, info = generator.generate(Wanted(key, gender="f"))
         sizes[info["cluster_size"]] = info["averaged"]
     assert sizes == {1: 1, 2: 1, 5: 3}
@@ -221,8 +220,7 @@ def test_order_of_the_pool_does_not_matter():
         settings = {"constant": {"clusters": 3, "target": 5}}.get(name, {})
         settings |= of_sizes(name, 5, 3)
         one, two = make(name, islands(), **settings), make(name, shuffled, **settings)
-        for i in range(20):
-            key = VoiceKey("spk", ("set", str(i)), ("set", str(i)))
+        for key in KEYS[:20]:
             for gender in ("f", "m", None):
                 got = [g.generate(Wanted(key, x, gender=gender)) for g in (one, two)]
                 assert got[0][1] == got[1][1], name
@@ -246,9 +244,8 @@ def test_constant_targets_are_the_real_speakers_nearest_to_the_centroids():
         generator = make("constant", pool, seed=seed)
         first = [pool[1][ranking[0]] for ranking in generator.targets]
         assert first == nearest
-        assert [generator.pool.genders[ranking[0]] for ranking in generator.targets] == [
-            "f"
-        ] * 20 + ["m"] * 20
+        genders = [generator.pool.genders[ranking[0]] for ranking in generator.targets]
+        assert genders == ["f"] * 20 + ["m"] * 20
     assert not generator.notes and not generator.is_random and generator.needs == ()
     for number in (1, 20, 21, 40):
         generator = make("constant", pool, target=number)
@@ -264,9 +261,8 @@ def test_constant_targets_of_a_small_pool():
     generator = make("constant", fan(), target=7)
     assert generator.generate(Wanted(KEY))[1]["speakers"] == "m01"  # all are targets, 6 + 6
     assert "pool has 6 speakers of gender f: all are targets" in generator.notes[0]
-    refuses(
-        r"x.yaml: generator.target: 13; a number from 1 to 12", make, "constant", fan(), target=13
-    )
+    said = r"x.yaml: generator.target: 13; a number from 1 to 12"
+    refuses(said, make, "constant", fan(), target=13)
     twins = np.ones((4, 2)), list("abcd"), list("ffmm")
     with pytest.warns(UserWarning, match="distinct"):  # scikit-learn's
         assert "nearest to two centroids: a, c" in make("constant", twins, clusters=2).notes[0]
@@ -291,9 +287,7 @@ def test_bad_pools_and_sources(plda):
             ("of gender m: it lacks this gender", "m", females), ("has no genders", "f", unknown),
         ):  # fmt: skip
             pool, wanted = (vectors, speakers, genders), Wanted(KEY, SOURCE, gender=gender)
-            refuses(
-                said, lambda n, pool, wanted: make(n, pool).generate(wanted), name, pool, wanted
-            )
+            refuses(said, lambda n, p, w: make(n, p).generate(w), name, pool, wanted)
         refuses("pool: no speaker is in it", make, name, (np.zeros((0, 2)), [], []))
     for name in ("farthest", "average", "dense"):
         generator = make(name, fan(), **({"damping": 0.9} if name == "dense" else {}))

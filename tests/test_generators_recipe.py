@@ -17,15 +17,11 @@ from local.report.studies import REAL, capacity_rows
 from steps.measure_capacity import main as measure
 from steps.time_generator import main as measure_time
 from tests.recipes import TEMPLATE, run_recipe
-from tests.refusals import accepts, refuses
+from tests.refusals import accepts, refuses_words
 from tests.test_studies import study
 from utils.archives import write_archive
 from utils.datadir import write_data_dir
-
-
-def collect(words: list[str]) -> int:
-    return collect_study(["generators", *words])
-
+from utils.tables import write_json, write_map
 
 D = 16
 
@@ -67,10 +63,6 @@ def write_sources(folder: Path, n_speakers: int = 6) -> tuple[Path, Path]:
     return xvectors, data
 
 
-def words(*parts: object) -> list[str]:
-    return [str(part) for part in parts]
-
-
 def test_capacity_of_a_system_that_draws_and_of_one_that_does_not(tmp_path):
     sources, pool = write_sources(tmp_path / "sources"), write_sources(tmp_path / "pool", 8)
     conf, out, threshold = tmp_path / "c.yaml", tmp_path / "out", tmp_path / "threshold.json"
@@ -79,21 +71,21 @@ def test_capacity_of_a_system_that_draws_and_of_one_that_does_not(tmp_path):
     asked = ("--sizes", 5, 400, "--threshold", threshold, "--", conf, out)
 
     conf.write_text("generator: {name: random, averaged: 1}\n")
-    assert measure(words(*given, *asked)) == 0
+    accepts(measure, *given, *asked)
     rows = {(r["n"], r["figure"]): r["value"] for r in capacity_rows("random", out)}
     # One of 4 speakers of the source's gender, of whom 8 are there: one pair in 8 is one voice.
     assert rows["400", "share_above_threshold"] == pytest.approx(1 / 8, abs=0.02)
     assert rows["400", "max_cosine"] == pytest.approx(1)
     first = out.read_text()
-    assert measure(words(*given, *asked)) == 0
+    accepts(measure, *given, *asked)
     assert out.read_text() == first
 
     conf.write_text("generator: {name: average, cohort: 2}\n")
-    assert measure(words(*given, *asked)) == 0
+    accepts(measure, *given, *asked)
     found = {row["n"] for row in capacity_rows("average", out)}
     assert found == {"5", "12"}  # as many as sources
 
-    assert measure(words(*asked[:-2], pool[0], out)) == 0
+    accepts(measure, *asked[:-2], pool[0], out)
     assert {(r["indices"], r["n"]) for r in capacity_rows(REAL, out)} == {("real", "8")}
 
 
@@ -102,7 +94,7 @@ def test_time_is_by_vector_and_by_second_of_speech(tmp_path):
     conf, out = tmp_path / "c.yaml", tmp_path / "time.json"
     conf.write_text("generator: {name: average, cohort: 2}\n")
     given = ("--sources", *sources, "--pool", sources[0], "--pool-data", sources[1])
-    assert measure_time(words("--vectors", 20, *given, conf, out)) == 0
+    accepts(measure_time, "--vectors", 20, *given, conf, out)
     figures = json.loads(out.read_text())
     assert figures["vectors"] == 20 and figures["utterance_seconds"] == 4.0
     assert 0 < figures["rtf"] == pytest.approx(figures["cpu_seconds"] / 4.0)
@@ -120,33 +112,25 @@ def test_bad_input_is_one_line(tmp_path):
         (("--threshold", threshold, "--"), "no JSON file with a `threshold`"),
         (("--threshold", "1.5", "--"), "a cosine, from -1 to 1"),
     ):
-        refuses(message, measure, words(*asked, conf, out))
+        refuses_words(message, measure, *asked, conf, out)
     assert not out.exists()
-
-
-def write_measured(folder: Path) -> list[str]:
-    """Folders as the recipe's stages leave them."""
-    for name in ("real", "odd|name"):
-        (folder / name).mkdir(parents=True)
-        (folder / name / "capacity.tsv").write_text(
-            "#indices\tn\tmean\tmin\tmax\tpairs\tabove_threshold\n"
-            "unseen\t100\t0.25\t-0.5\t0.9\t4950\t1.0e-02\n"
-        )
-        (folder / name / "time.json").write_text(
-            '{"vectors": 10, "cpu_seconds": 0.004, "rtf": 0.001}'
-        )
-    (folder / "threshold.json").write_text(
-        '{"threshold": 0.5, "eer": 0.1, "n_target": 10, "n_nontarget": 20}'
-    )
-    generator = ("--generator", "idmap_mlp", folder / "odd|name", folder / "odd|name")
-    heads = ("--corpus-name", "small", "--encoder", "tiny")
-    return words(*heads, *generator, folder / "threshold.json", folder / "real", folder / "out")
 
 
 @pytest.mark.slow
 def test_tables_stand_beside_the_papers_and_say_what_was_not_run(tmp_path):
-    asked = write_measured(tmp_path)
-    accepts(collect, *asked)
+    """Of folders as the recipe's stages leave them."""
+    odd, real, threshold = (tmp_path / name for name in ("odd|name", "real", "threshold.json"))
+    for folder in (real, odd):
+        folder.mkdir()
+        (folder / "capacity.tsv").write_text(
+            "#indices\tn\tmean\tmin\tmax\tpairs\tabove_threshold\n"
+            "unseen\t100\t0.25\t-0.5\t0.9\t4950\t1.0e-02\n"
+        )
+        write_json(folder / "time.json", {"vectors": 10, "cpu_seconds": 0.004, "rtf": 0.001})
+    write_json(threshold, {"threshold": 0.5, "eer": 0.1, "n_target": 10, "n_nontarget": 20})
+    heads = ("generators", "--corpus-name", "small", "--encoder", "tiny")
+    asked = (*heads, "--generator", "idmap_mlp", odd, odd, threshold, real, tmp_path / "out")
+    accepts(collect_study, *asked)
     text = (tmp_path / "out/RESULTS.md").read_text()
     assert "Time (Liu et al. 2025, Table III)" in (tmp_path / "out/paper.txt").read_text()
     assert "| idmap_mlp | unseen | 100 | 0.250 | −0.500 | 0.900 | 4,950 | 1 % |" in text
@@ -161,7 +145,7 @@ def test_tables_stand_beside_the_papers_and_say_what_was_not_run(tmp_path):
     pictures = [(tmp_path / f"out/capacity.{kind}").read_bytes() for kind in ("pdf", "svg")]
     assert all(len(picture) > 5000 for picture in pictures)
     assert b"mathdefault" not in pictures[1]  # numbers are written as such
-    assert collect(asked) == 0
+    accepts(collect_study, *asked)
     assert [(tmp_path / f"out/capacity.{k}").read_bytes() for k in ("pdf", "svg")] == pictures
 
 
@@ -190,32 +174,25 @@ def test_the_recipe_on_a_small_corpus(world, tmp_path):
 def test_generators_are_compared_on_the_same_people(tmp_path, monkeypatch):
     """Each tells people apart the better, the later it stands in the paper's order."""
     rng, scores = np.random.default_rng(0), tmp_path / "exp/scores"
+    systems = {"original": 6.0}  # how far apart people are
+    systems |= {f"bn_{name}": 1.4 + 0.6 * n for n, name in enumerate(compare_generators.SYSTEMS)}
     for gender in "fm":
         people = [f"{gender}{i}" for i in range(6)]
         heard = {f"{who}-{i}": who for who in people for i in range(6)}
         data = tmp_path / f"data/t_trials_{gender}"
-        data.mkdir(parents=True)
-        (data / "utt2spk").write_text("".join(f"{u} {who}\n" for u, who in heard.items()))
-        lists = {"": [*product(people, heard)], "pairs": [*combinations(heard, 2)]}
-        for kind, listed in lists.items():
-            same = [heard.get(a, a) == heard[b] for a, b in listed]
-            trials = [
-                f"{a} {b} {'' if t else 'non'}target\n"
-                for (a, b), t in zip(listed, same, strict=True)
-            ]
-            (data / f"trials{kind}").write_text("".join(trials))
-            for rank, name in enumerate(["", *compare_generators.SYSTEMS]):
-                signal = np.array(same) * (0.8 + 0.6 * rank if name else 6.0)
-                told = signal + rng.standard_normal(len(same))
-                attack = "semi_informed_backend" if not kind else "similarity"
-                at = f"bn_{name}/{attack}.e+plda/{'PP' if kind else 'AA'}" if name else ""
-                if not name and not kind:
-                    continue
-                folder = scores / (at or "original/similarity.e+plda/OO") / f"t_{gender}"
-                folder.mkdir(parents=True)
-                (folder / "trials").write_text("".join(trials))
-                rows = [f"{a} {b} {x:.4f}\n" for (a, b), x in zip(listed, told, strict=True)]
-                (folder / "scores").write_text("".join(rows))
+        write_map(data / "utt2spk", heard)
+        for kind, listed in (("", product(people, heard)), ("pairs", combinations(heard, 2))):
+            same = {f"{a} {b}": heard.get(a, a) == heard[b] for a, b in listed}
+            trials = {pair: "target" if told else "nontarget" for pair, told in same.items()}
+            write_map(data / f"trials{kind}", trials, blanks=True)
+            for system, apart in systems.items():
+                told = apart * np.array([*same.values()]) + rng.standard_normal(len(same))
+                attack = "semi_informed_backend.e+plda/AA"  # of original speech nobody reads it
+                if kind:
+                    attack = f"similarity.e+plda/{'OO' if system == 'original' else 'PP'}"
+                at = scores / system / attack / f"t_{gender}"
+                write_map(at / "trials", trials, blanks=True)
+                write_map(at / "scores", dict(zip(trials, told.round(4), strict=True)), blanks=True)
     for module in (compare_generators, compare_targets):
         monkeypatch.setattr(module, "N_BOOTSTRAP", 100)
     monkeypatch.setattr(sys, "argv", ["x", str(tmp_path), "t", "e", str(tmp_path / "out.csv")])

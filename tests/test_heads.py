@@ -25,10 +25,10 @@ from steps.speaker.held_out import (
 from steps.speaker.held_out import train_head as train
 from steps.speaker.vectors import average_by_speaker
 from tests.recipes import TEMPLATE
-from tests.refusals import accepts, refuses
+from tests.refusals import accepts, refuses, refuses_words
 from utils.archives import read_vectors, write_archive
 from utils.datadir import DataDir, write_data_dir
-from utils.tables import read_map
+from utils.tables import read_map, write_map
 
 DIM, FEW = 48, HeadConfig(steps=150, batch=128)
 
@@ -168,27 +168,20 @@ class TestHead:
 class TestPrograms:
     def run(self, tmp_path: Path) -> tuple[Path, Path]:
         vectors = made_up(6, 3)
-        tmp_path.mkdir(exist_ok=True)
-        data = tmp_path / "data"
-        data.mkdir()
-        lines = "".join(f"{key} {name}\n" for key, name in spk(vectors).items())
-        (data / "utt2spk").write_text(lines)
+        write_map(tmp_path / "data/utt2spk", spk(vectors))
         pieces = {f"{key}-c0000": vector for key, vector in vectors.items()}
         write_archive(tmp_path / "xvectors/xvector", pieces)
-        (tmp_path / "xvectors/utt2spk").write_text(lines.replace(" ", "-c0000 "))
-        words = [str(tmp_path / name) for name in ("xvectors", "data", "head")]
-        accepts(train_head.main, "--seed", "3", *words)
-        words = [str(tmp_path / name) for name in ("head", "xvectors", "out")]
-        accepts(apply_head.main, *words)
-        return tmp_path / "head", tmp_path / "out"
+        write_map(tmp_path / "xvectors/utt2spk", spk(pieces))
+        xvectors, data, made, out = (tmp_path / x for x in ("xvectors", "data", "head", "out"))
+        accepts(train_head.main, "--seed", "3", xvectors, data, made)
+        accepts(apply_head.main, made, xvectors, out)
+        return made, out
 
     def test_x_vectors_of_another_encoder_ended_in_a_traceback(self, tmp_path, head):
         write_head(tmp_path / "head", head, {})
         write_archive(tmp_path / "x/xvector", {"a": np.ones(DIM + 1)})
-        words = [str(tmp_path / name) for name in ("head", "x", "out")]
-        refuses(
-            f"x: has x-vectors of {DIM + 1} dimensions, .*head is for {DIM}", apply_head.main, words
-        )
+        said = f"x: has x-vectors of {DIM + 1} dimensions, .*head is for {DIM}"
+        refuses_words(said, apply_head.main, *(tmp_path / name for name in ("head", "x", "out")))
         assert not (tmp_path / "out/xvector.scp").exists()
 
     def test_they_train_and_apply_the_same_twice(self, tmp_path, monkeypatch):

@@ -6,11 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from local.metrics.verification import eer_with_interval, find_speakers, verification
+from local.metrics.verification import eer_with_interval, verification
 from local.protocols.attackers import record_held_out
 from steps import score_held_out
 from steps.speaker import held_out
 from tests.refusals import accepts, refuses
+from tests.scored import people_of
 from utils.archives import write_archive
 from utils.datadir import (
     DataDir,
@@ -19,7 +20,7 @@ from utils.datadir import (
     write_training_speakers,
     write_validation_speakers,
 )
-from utils.tables import write_json
+from utils.tables import write_json, write_map
 from utils.trials import join_scores, read_scores, read_trials
 
 DIM, PIECES, DRAWS = 24, 3, 3
@@ -88,8 +89,7 @@ def write(folder: Path, data: DataDir) -> tuple[Path, Path]:
     vectors = VECTORS[id(data)]
     write_data_dir(folder / "data", data.tables)
     write_archive(folder / "xvectors/xvector", vectors)
-    lines = "".join(f"{key} {spk}\n" for key, spk in sorted(speakers(vectors).items()))
-    (folder / "xvectors/utt2spk").write_text(lines)
+    write_map(folder / "xvectors/utt2spk", speakers(vectors))
     return folder / "xvectors", folder / "data"
 
 
@@ -213,8 +213,7 @@ def test_the_interval_is_that_of_all_figures(tmp_path):
     run(tmp_path, data)
     trials = read_trials(tmp_path / "out/trials")
     score = join_scores(trials, read_scores(tmp_path / "out/scores"))
-    of = {"trials_path": "t", "utt2spk_path": "u"}
-    who = find_speakers(trials, data.utt2spk, **of)
+    who = people_of(trials, data.utt2spk)
     eer, interval = eer_with_interval(trials, score, who, 40)
     report = verification(trials, score, speakers=who, n_bootstrap=40, seed=0)
     assert (eer, interval) == (report["eer"], report["intervals"]["eer"])

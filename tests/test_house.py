@@ -40,14 +40,19 @@ def named(paths: Iterable[Path]) -> list[str]:
     return [str(path.relative_to(ROOT)) for path in paths]
 
 
-def imports(nodes: Iterable[ast.AST]) -> set[str]:
+def modules(nodes: Iterable[ast.AST]) -> set[str]:
+    """Modules, and what may be one of a package, that these nodes import."""
     names: set[str] = set()
     for node in nodes:
         if isinstance(node, ast.Import):
-            names.update(alias.name.split(".")[0] for alias in node.names)
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            names.add(node.module.split(".")[0])
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
     return names
+
+
+def imports(nodes: Iterable[ast.AST]) -> set[str]:
+    return {name.partition(".")[0] for name in modules(nodes)}
 
 
 def test_a_floor_uses_only_the_floors_below() -> None:
@@ -60,10 +65,7 @@ def test_a_floor_uses_only_the_floors_below() -> None:
 
 def used_modules(path: Path) -> set[str]:
     """Modules of the project that one imports, wherever in it the import stands."""
-    names = {alias.name for n in nodes(path) if isinstance(n, ast.Import) for alias in n.names}
-    for node in nodes(path):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    names = modules(nodes(path))
     return {name for name in names if ROOT.joinpath(*name.split(".")).with_suffix(".py").is_file()}
 
 
@@ -136,10 +138,8 @@ def test_one_file_says_the_licence_of_every_other() -> None:
     said = [p for p in MODULES if "SPDX-License" in p.read_text(encoding="utf-8")[:200]]
     assert said == []
     for name in ("bn", "bn2"):
-        assert (
-            "| licence of the weights | CC BY 4.0"
-            in (ROOT / f"models/{name}/README.md").read_text()
-        )
+        card = (ROOT / f"models/{name}/README.md").read_text()
+        assert "| licence of the weights | CC BY 4.0" in card
 
 
 def test_no_file_is_longer_than_a_chapter() -> None:

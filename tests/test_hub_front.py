@@ -22,24 +22,9 @@ from steps.training.audio import TrainingAudio
 from steps.training.loop import cyclic_rate
 from steps.training.settings import read_config
 from tests.refusals import accepts, refuses
-from tests.world import NETWORK
+from tests.world import NETWORK, make_wavlm
 from utils.archives import read_vectors
 from utils.seeds import make_rng
-
-
-def make_model(folder: Path, seed: int = 0) -> Path:
-    """A small WavLM in the form of the hub, not trained."""
-    from transformers import WavLMConfig, WavLMModel
-
-    torch.manual_seed(seed)
-    WavLMModel(
-        WavLMConfig(
-            hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=16,
-            num_conv_pos_embeddings=16, num_conv_pos_embedding_groups=2, conv_dim=[8] * 7,
-            feat_extract_norm="layer",
-        )
-    ).save_pretrained(folder)  # fmt: skip
-    return folder
 
 
 def write_conf(path: Path, model: Path, encoder: str = "ecapa", **features: object) -> Path:
@@ -58,7 +43,7 @@ def write_conf(path: Path, model: Path, encoder: str = "ecapa", **features: obje
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_model(tmp_path_factory.mktemp("wavlm"))
+    return make_wavlm(tmp_path_factory.mktemp("wavlm"))
 
 
 @pytest.mark.slow
@@ -273,11 +258,11 @@ def test_W8_weights_of_another_network_are_refused(given):
 
 
 def test_another_model_in_its_place_is_refused(tmp_path, make_data_dir):
-    model = make_model(tmp_path / "model")
+    model = make_wavlm(tmp_path / "model")
     data = make_data_dir(tmp_path / "data", {"s1": 2, "s2": 2, "s3": 2}, seconds=0.8)
     conf, out = write_conf(tmp_path / "conf.yaml", model), tmp_path / "out"
     accepts(train_encoder.main, "--steps", "1", conf, data, out)
-    make_model(model, seed=1)
+    make_wavlm(model, seed=1)
     refuses("has other weights than in training", load_encoder, str(out))
 
 

@@ -87,9 +87,8 @@ def test_the_folded_mlp_is_the_network_in_evaluation_mode():
 
 def test_the_folded_u_net_is_the_network():
     torch.manual_seed(2)
-    settings = parse_settings(
-        DiffSettings, {"generator": "idmap_diff", "network": dict(SMALL)}, "x"
-    )
+    values = {"generator": "idmap_diff", "network": dict(SMALL)}
+    settings = parse_settings(DiffSettings, values, "x")
     network = DiffNetwork(settings.network, 16).eval()
     _stir(network)
     e = identity_vectors(np.arange(6), 24)

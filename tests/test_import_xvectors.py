@@ -1,5 +1,6 @@
 """x-vectors of another toolkit: steps/import_xvectors.py, `given:<folder>`, and egs/vpc2020."""
 
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -8,10 +9,11 @@ import pytest
 from steps.import_xvectors import main
 from tests.corpus_trees import ROOT, make_recipe, prepare
 from tests.recipes import run_words
-from tests.refusals import refuses, refuses_words
+from tests.refusals import accepts, refuses_words
 from utils.archives import read_vectors, write_archive
 from utils.cli import LossError
 from utils.datadir import write_data_dir
+from utils.tables import write_map
 
 SETS = ("libri_test_enrolls", "libri_test_trials_f", "libri_test_trials_m")
 
@@ -38,7 +40,7 @@ def data(tmp_path: Path) -> Path:
 def test_vectors_of_the_data_are_taken_and_no_others(data, tmp_path):
     given = write_xvectors(tmp_path / "given", ["b-1", "c-1", "a-2", "a-1"])
     (tmp_path / "given/xvector.scp").write_text("a-1 elsewhere/xvector.ark:4\n")  # not to be read
-    main([str(tmp_path / "given"), str(data), str(tmp_path / "out")])
+    accepts(main, tmp_path / "given", data, tmp_path / "out")
     taken = read_vectors(tmp_path / "out/xvector.scp")
     assert list(taken) == ["a-1", "a-2", "b-1"]
     for utt, vector in taken.items():
@@ -47,10 +49,10 @@ def test_vectors_of_the_data_are_taken_and_no_others(data, tmp_path):
 
 def test_what_is_missing_is_named(data, tmp_path):
     write_xvectors(tmp_path / "given", ["a-1", "b-1"])
-    command = [str(tmp_path / "given"), str(data), str(tmp_path / "out")]
-    refuses("a-2", main, command, kind=LossError)
+    command = (tmp_path / "given", data, tmp_path / "out")
+    refuses_words("a-2", main, *command, kind=LossError)
     assert not (tmp_path / "out/xvector.scp").exists()
-    main(["--allow-loss", "1", *command])
+    accepts(main, "--allow-loss", 1, *command)
     assert list(read_vectors(tmp_path / "out/xvector.scp")) == ["a-1", "b-1"]
     refuses_words("neither", main, data, data, tmp_path / "out")
 
@@ -68,12 +70,12 @@ def write_corpus(root: Path) -> None:
         write_data(root / "data" / name, spk2utt, {spk: spk[0] for spk in spk2utt})
         utts = [utt for of_one in spk2utt.values() for utt in of_one]
         write_xvectors(root / "xvectors" / name, utts)
-        enrolled = "".join(f"{utt}\n" for utt in utts)
-        kinds = ("nontarget", "target")
-        pairs = [(spk, utt) for utt in utts for spk in spk2utt]
-        trials = "".join(f"{spk} {utt} {kinds[utt.startswith(spk)]}\n" for spk, utt in pairs)
-        file, text = ("enrolls", enrolled) if name == SETS[0] else ("trials", trials)
-        (root / "data" / name / file).write_text(text)
+        if name == SETS[0]:
+            (root / "data" / name / "enrolls").write_text("".join(f"{utt}\n" for utt in utts))
+        else:
+            kinds, pairs = ("nontarget", "target"), product(spk2utt, utts)
+            trials = {f"{spk} {utt}": kinds[utt.startswith(f"{spk}-")] for spk, utt in pairs}
+            write_map(root / "data" / name / "trials", trials, blanks=True)
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """Interviews: files of turns and texts, a voice for each person, who stays, and what is removed."""
 
+import errno
 import json
 import os
 import re
@@ -169,6 +170,23 @@ def test_who_is_kept_is_heard_as_they_are_and_nobody_else(interview, tmp_path):
     assert not (tmp_path / "no").exists()
 
 
+@pytest.mark.parametrize("name", ["posix_fallocate", "fsync"])
+def test_a_full_disk_killed_the_run(interview, tmp_path, monkeypatch, name):
+    """By a signal, as memory was mapped to a file that had no place yet."""
+    real = getattr(os, name)
+
+    def full(file: int, *more: int) -> None:
+        if max(os.fstat(file).st_size, *more, 0) > 100_000:  # no account has so much
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(file, *more)
+
+    monkeypatch.setattr(os, name, full)
+    refuses("1 of 1", run, "--turns beside", interview, tmp_path / "out", kind=LossError)
+    said = (tmp_path / "out.failed.txt").read_text()
+    assert "talk.wav: cannot be written: No space left on device" in said
+    assert not (tmp_path / "out/talk.wav").exists()
+
+
 def test_each_channel_has_a_voice_and_its_own_people(tmp_path, capsys):
     """Both channels of a call had one voice."""
     call = np.stack([speechlike(25.0), speechlike(25.0)], 1)  # the same is said
@@ -203,9 +221,8 @@ def test_people_and_channels_have_voices_where_speech_changes_its_length(tmp_pat
     def made(channels: str, *said: Turn, spans: tuple[Turn, ...] = ()) -> np.ndarray:
         known = {name: Scene(said, spans)}
         work = Work(tmp_path, tmp_path / "out", system, channels, "source", scenes=known)
-        work.protect(
-            "call", name, dict.fromkeys((None, 0, 1), compute_f0_stats([])), lambda _: None
-        )
+        pitches = dict.fromkeys((None, 0, 1), compute_f0_stats([]))
+        work.protect("call", name, pitches, lambda _: None)
         return samples(tmp_path / "out/call.wav")
 
     def n(samples: np.ndarray) -> int:
@@ -214,9 +231,8 @@ def test_people_and_channels_have_voices_where_speech_changes_its_length(tmp_pat
     said = Turn(0, 1, "A"), Turn(1, 2, "B")
     assert [np.count_nonzero(x) for x in made("each").T] == [16000, 8000]
     # People of a channel follow one another; they were laid over each other.
-    assert [np.count_nonzero(x) for x in made("each", *said).T] == pytest.approx(
-        [16000, 8000], abs=2
-    )
+    loud = [np.count_nonzero(x) for x in made("each", *said).T]
+    assert loud == pytest.approx([16000, 8000], abs=2)
     assert len(made("mix", *said)) == pytest.approx(n(call), abs=2)
     found = made("mix", *said, spans=(Turn(0.5, 0.6, REDACT, "name"),))
     wanted = n(call[:4000]) + n(call[13600:]) + 9600  # as long as it was, with its guard
@@ -315,6 +331,43 @@ def test_texts_fit_the_audio_beside_them_or_are_gone(interview, tmp_path, capsys
     refuses("rename OUT", run, "--texts", interview / "talk.wav", interview / "talk.WAV")
 
 
+def test_a_copy_stayed_whose_text_was_taken_away(interview, tmp_path):
+    """From a folder that is handed on."""
+    cue = "1\n00:00:04,000 --> 00:00:05,000\nA: Otto\n"
+    (interview / "talk.srt").write_text(cue)
+    (interview / "talk.rttm").unlink()
+    out = tmp_path / "out"
+    run("--texts", interview, out)
+    assert "Otto" in (out / "talk.srt").read_text()
+    (interview / "talk.srt").unlink()
+    run("--texts", interview, out)
+    assert {path.name for path in out.iterdir()} == {job.JOURNAL, "talk.wav"}
+
+
+def test_a_person_was_p1_in_one_text_and_p2_in_another(tmp_path):
+    """Where a recording came later that is before the others."""
+    words = f"--texts --per speaker --turns {tmp_path / 'turns'}"
+    for name, who in (("b", "AB"), ("a", "BA")):
+        write(tmp_path / f"in/{name}.wav", speechlike(4.0))
+        said = [Turn(2 * at, 2 * at + 2, who[at], f"{at}") for at in (0, 1)]
+        turns.write(tmp_path / f"turns/{name}.rttm", name, said)
+        turns.write(tmp_path / f"in/{name}.srt", name, said)
+        run(words, tmp_path / "in", tmp_path / "out")
+    found = [re.findall("P.*", (tmp_path / f"out/{name}.srt").read_text()) for name in "ab"]
+    assert found == [["P1: 0", "P2: 1"], ["P2: 0", "P1: 1"]]
+
+
+def test_a_subtitle_beside_the_recording_was_removed(tmp_path):
+    """Where OUT was named as it, in another format, as what was copied before it was made anew."""
+    write(tmp_path / "talk.wav", speechlike(1.0))
+    source = (tmp_path / "talk.wav").rename(tmp_path / "talk.wave")
+    for name in ("talk.srt", "talk.rttm", "two.vtt"):
+        (tmp_path / name).write_text("")
+    run("", source, tmp_path / "talk.wav")
+    run("--texts", source, tmp_path / "two.wav")
+    assert {path.name for path in tmp_path.iterdir()} >= {"talk.srt", "talk.rttm", "two.vtt"}
+
+
 def test_channels_that_are_told_in_words_keep_their_time(tmp_path, monkeypatch, capsys):
     """CHANNELS=each failed where a system says words in another time."""
     real, asked = job.load_system, list[object]()
@@ -345,9 +398,8 @@ def test_people_are_found_and_written_to_be_corrected(corpora, tmp_path, capsys)
     assert "2 people" in err and "% of it is clearly of one" in err
     folder = tmp_path / "out.turns"
     found = turns.read_turns(folder / "talk.rttm")
-    assert found == [
-        t._replace(words="", channel=1) for t in turns.read_turns(folder / "talk.TextGrid")
-    ]
+    others = turns.read_turns(folder / "talk.TextGrid")
+    assert found == [turn._replace(words="", channel=1) for turn in others]
     assert confusion(known, found, 60.0)[0] < 0.05
     assert not (tmp_path / "out").exists()
     run("", tmp_path / "in", tmp_path / "out")
@@ -371,10 +423,8 @@ def tiers(*named: tuple[str, float, float, str], end: float = 12.0) -> str:
         labels = ((0.0, a, ""), (a, b, text.strip("-")), (b, end, ""))
         rows += f'"IntervalTier"\n"{name}"\n0\n{end}\n3\n'
         rows += "".join(f'{x}\n{y}\n"{z}"\n' for x, y, z in labels)
-    about = (
-        f'File type = "ooTextFile"\nObject class = "TextGrid"\n\n0\n{end}\n<exists>\n{len(named)}\n'
-    )
-    return about + rows
+    about = 'File type = "ooTextFile"\nObject class = "TextGrid"\n\n'
+    return f"{about}0\n{end}\n<exists>\n{len(named)}\n{rows}"
 
 
 @pytest.mark.parametrize(("name", "text", "spans"), [
@@ -502,18 +552,22 @@ def test_texts_hold_no_label_however_it_is_written(tmp_path):
     ]  # fmt: skip
 
 
+def test_a_name_with_a_turkish_i_ended_the_run(tmp_path):
+    """Which is the same letter in any case, and becomes another when its case is folded."""
+    words = "\u0130brahim und \u0131brahim, Ibrahims Hut"
+    cue = f"1\n00:00:01,000 --> 00:00:02,000\nIbrahim: {words}\n"
+    (tmp_path / "talk.srt").write_text(cue, "utf-8")
+    assert "P1: P1 und P1, P1s Hut\n" in copied(tmp_path)[0]
+
+
+ANNA = [(name, 1.0, 2.0, "Anna") for name in ("Notiz", "Thema")]
 HOSTILE = {
     "talk.vtt": "WEBVTT Anna\n\nNOTE Anna\n\nSTYLE\n::cue(.Anna){}\n\nAnna-1\n"
     "00:01.000 --> 00:02.000\n<v INT><c.Anna>Ja</c> <lang Anna>so</lang>\n",
     "talk.srt": '1\n00:00:01,000 --> 00:00:02,000\nINT: <font face="Anna">Ja</font> {Anna}\n',
     "talk.cha": "@UTF8\n@Begin\n@Languages:\tdeu\nAnna\n%com:\tAnna\n@Comment:\tAnna\n"
     "*INT:\tja [% Anna] [= Anna] . \x151000_2000\x15\n%com:\tAnna\n@End\n",
-    "talk.TextGrid": tiers(
-        ("INT", 1, 2, "ja"),
-        ("Notiz", 1, 2, "Anna"),
-        ("Thema", 1, 2, "Anna"),
-        ("Redact", 3, 4, "Anna"),
-    ),
+    "talk.TextGrid": tiers(("INT", 1, 2, "ja"), *ANNA, ("Redact", 3, 4, "Anna")),
     "talk.eaf": """<ANNOTATION_DOCUMENT AUTHOR="Anna" DATE="2020-01-01"><LICENSE>Anna</LICENSE>
 <HEADER><PROPERTY NAME="x">Anna</PROPERTY></HEADER><TIME_ORDER>
 <TIME_SLOT TIME_SLOT_ID="t1" TIME_VALUE="1000"/><TIME_SLOT TIME_SLOT_ID="t2" TIME_VALUE="2000"/>

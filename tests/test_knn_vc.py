@@ -104,11 +104,10 @@ class TestMatching:
 
     def test_ties_go_to_the_first_and_zeros_have_no_direction(self):
         frames = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 0.0], [2.0, 0.0]])
-        assert FrameIndex(frames).search(np.array([[1.0, 0.0]]), 2).tolist() == [[1, 2]]
-        assert FrameIndex(frames, "cosine").search(np.array([[1.0, 0.0]]), 3).tolist() == [
-            [1, 2, 3]
-        ]
-        assert FrameIndex(frames, "cosine").search(np.zeros((1, 2)), 1).tolist() == [[0]]
+        right, by_cosine = np.array([[1.0, 0.0]]), FrameIndex(frames, "cosine")
+        assert FrameIndex(frames).search(right, 2).tolist() == [[1, 2]]
+        assert by_cosine.search(right, 3).tolist() == [[1, 2, 3]]
+        assert by_cosine.search(np.zeros((1, 2)), 1).tolist() == [[0]]
 
     @pytest.mark.parametrize("k", [0, 4])
     def test_k_within_the_frames(self, k):
@@ -116,45 +115,29 @@ class TestMatching:
             FrameIndex(np.zeros((3, 2))).search(np.zeros((1, 2)), k)
 
 
-class TestAcceptance11:
-    """Specification A11, on the envelope: before the vocoder, so that equal means equal."""
-
-    def test_own_frames_give_the_source_back(self):
-        envelope = random_frames(5, 300).envelope
-        match = match_vectors(envelope)
-        rng = np.random.default_rng(0)
-        other = rng.standard_normal((500, 72))
-        codes = np.concatenate([rng.standard_normal((500, 40)), envelope])
-        voice = IndexedVoice(FrameIndex(np.concatenate([other, match])), codes)
-        out = match_envelope(envelope, [voice], (1.0,), k=1)
-        assert np.array_equal(out[:, 1:], envelope[:, 1:])
-        rise = out[:, 0] - envelope[:, 0]  # the energy contour stays, its mean is the voice's
-        assert np.ptp(rise) < 1e-12
-        assert rise[0] == pytest.approx(
-            codes[:, 0].mean() - np.sort(envelope[:, 0])[45:].mean(), abs=1e-9
-        )
+def test_acceptance_11_own_frames_give_the_source_back():
+    """On the envelope: before the vocoder, so that equal means equal."""
+    envelope, rng = random_frames(5, 300).envelope, np.random.default_rng(0)
+    frames = np.concatenate([rng.standard_normal((500, 72)), match_vectors(envelope)])
+    codes = np.concatenate([rng.standard_normal((500, 40)), envelope])
+    out = match_envelope(envelope, [IndexedVoice(FrameIndex(frames), codes)], (1.0,), k=1)
+    assert np.array_equal(out[:, 1:], envelope[:, 1:])
+    rise = out[:, 0] - envelope[:, 0]  # the energy contour stays, its mean is the voice's
+    assert np.ptp(rise) < 1e-12
+    loud = np.sort(envelope[:, 0])[45:].mean()
+    assert rise[0] == pytest.approx(codes[:, 0].mean() - loud, abs=1e-9)
 
 
-class TestSourceShare:
-    """A share of the source's own frames comes along, moved to the voice's mean and deviation."""
-
-    @staticmethod
-    def convert(
-        share: float, envelope: np.ndarray | None = None
-    ) -> tuple[np.ndarray, IndexedVoice]:
-        source = random_frames(1, 200).envelope if envelope is None else envelope
-        codes = 3 * random_frames(2, 400).envelope + 1
-        voice = IndexedVoice(FrameIndex(match_vectors(codes)), codes)
-        return match_envelope(source, [voice], (1.0,), 4, share), voice
-
-    def test_alone_it_has_the_voices_mean_and_deviation(self):
-        out, voice = self.convert(1.0)
-        source = random_frames(1, 200).envelope
-        spoken = out[loud_frames(source), 1:]
-        np.testing.assert_allclose(spoken.mean(axis=0), voice.mean[1:])
-        np.testing.assert_allclose(spoken.std(axis=0), voice.sd[1:])
-        for place in range(1, 40):  # and nothing else changed
-            assert np.corrcoef(out[:, place], source[:, place])[0, 1] == pytest.approx(1)
+def test_a_share_of_the_source_alone_has_the_voices_mean_and_deviation():
+    """The source's own frames, moved to these; and nothing else changed."""
+    source, codes = random_frames(1, 200).envelope, 3 * random_frames(2, 400).envelope + 1
+    voice = IndexedVoice(FrameIndex(match_vectors(codes)), codes)
+    out = match_envelope(source, [voice], (1.0,), 4, 1.0)
+    spoken = out[loud_frames(source), 1:]
+    np.testing.assert_allclose(spoken.mean(axis=0), voice.mean[1:])
+    np.testing.assert_allclose(spoken.std(axis=0), voice.sd[1:])
+    for place in range(1, 40):
+        assert np.corrcoef(out[:, place], source[:, place])[0, 1] == pytest.approx(1)
 
 
 class TestTargets:
@@ -262,12 +245,10 @@ class TestContent:
         pool = VoicePool.load(voices, "cepstra")
         extractor = load_extractor("cepstra")
         system = WorldConverter(pool, 1, "none", 0.0, extractor)
-        frames = analyse(wave)
-        found = match_envelope(
-            frames.envelope, [system._voice("a")], (1.0,), 1, 0.0, extractor(wave)
-        )
-        loud = loud_frames(frames.envelope)
-        np.testing.assert_allclose(found[loud, 1:], frames.envelope[loud, 1:], atol=1e-3)
+        envelope, voice = analyse(wave).envelope, system._voice("a")
+        found = match_envelope(envelope, [voice], (1.0,), 1, 0.0, extractor(wave))
+        loud = loud_frames(envelope)
+        np.testing.assert_allclose(found[loud, 1:], envelope[loud, 1:], atol=1e-3)
         out, told = load(self.CONF, voices).transform(wave, key("spk"), source("a"))
         assert told["target"] == "b"
         assert len(out) == len(wave)
@@ -297,13 +278,9 @@ def make_set(make_data_dir, pool: Path, path: Path) -> Path:
     data = make_data_dir(path, {"s1": 2, "s2": 2}, seconds=0.3)
     for wav in sorted((data / "wav").iterdir()):
         soundfile.write(wav, say(sum(wav.stem.encode()), seconds=0.6), 16000)
-    write_f0_stats_of(pool.parent / "f0", ("s1", "s2"))
+    (pool.parent / "f0").mkdir(exist_ok=True, parents=True)
+    write_f0_stats(pool.parent / "f0", dict.fromkeys(("s1", "s2"), source().f0))
     return data
-
-
-def write_f0_stats_of(folder: Path, speakers: tuple[str, ...]) -> None:
-    folder.mkdir(exist_ok=True)
-    write_f0_stats(folder, {speaker: source().f0 for speaker in speakers})
 
 
 def test_same_bits_whatever_the_order_and_the_parts(make_data_dir, pool, tmp_path):
@@ -331,10 +308,9 @@ def test_a_pool_of_one_voice_a_gender_is_no_draw(load, tmp_path, text, is_random
         refuses("draws nothing", load, text, small, draw=1)
 
 
-def test_what_a_pool_cannot_give_is_a_loss_by_name(make_data_dir, pool, tmp_path):
-    data = make_set(make_data_dir, pool, tmp_path / "set")
+def test_what_a_pool_cannot_give_is_a_loss_by_name(make_data_dir, tmp_path):
     women = write_voices(tmp_path / "women/pool", {"a": ("f", random_frames(0))})
-    write_f0_stats_of(women.parent / "f0", ("s1", "s2"))
+    data = make_set(make_data_dir, women, tmp_path / "set")
     said, words = r"2 of 4 .* 0 voices of gender m beside s2, and 1 are", (data, tmp_path / "out")
     refuses(said, run, SYSTEMS / "knnvc.yaml", *words, women, kind=LossError)
     assert not (tmp_path / "out/wav.scp").exists()

@@ -6,7 +6,9 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,7 @@ import pytest
 from local.large import main
 from local.metrics import large
 from local.metrics.large import bounds, figures, report
-from local.metrics.verification import find_speakers, prepare, verification
+from local.metrics.verification import prepare, verification
 from steps.populations import pairs
 from steps.populations.pairs import (
     NONTARGET,
@@ -28,6 +30,7 @@ from steps.populations.pairs import (
 )
 from steps.speaker.backends import CosineBackend, PldaBackend, shorten, train_backend
 from tests.refusals import accepts, refuses, refuses_words
+from tests.scored import people_of
 from tests.waiting import LIMIT
 from tests.world import write_people
 from utils.cli import LossError, UserError
@@ -156,7 +159,7 @@ def test_intervals_are_those_of_the_exact_tool_where_groups_are_speakers(sides):
         np.repeat(enrol.ids, len(trial)).tolist(), [*trial.ids] * len(enrol), same.ravel()
     )
     utt2spk = {u: s for side in sides for u, s in zip(side.ids, side.speakers, strict=True)}
-    speakers = find_speakers(trials, utt2spk, trials_path="t", utt2spk_path="u")
+    speakers = people_of(trials, utt2spk)
     wanted = verification(trials, scores.ravel(), speakers=speakers, n_bootstrap=60, seed=5)
     for name in ("eer", "eer_rocch", "cllr_min", "d_ece"):
         assert made["intervals"][name] == pytest.approx(wanted["intervals"][name], abs=4e-3), name
@@ -259,8 +262,7 @@ def test_bad_input_is_one_line(written, sides, tmp_path):
     trial, out = sides[1], tmp_path / "x.j"
 
     def fails(pattern: str, *arguments: str, kind: type[UserError] = UserError) -> None:
-        with pytest.raises(kind, match=pattern):
-            main([*arguments, str(out)])
+        refuses_words(pattern, main, *arguments, out, kind=kind)
         assert not out.exists()
 
     utt2spk = tmp_path / "trial" / "utt2spk"
@@ -272,32 +274,23 @@ def test_bad_input_is_one_line(written, sides, tmp_path):
     fails("have no x-vector", *written, kind=LossError)
     utt2spk.write_text(whole)
     fails("bins from 1.0 to -1.0", "--range", "1", "-1", *written)
-    others = PairSide(trial.ids, [f"x{s}" for s in trial.speakers], trial.vectors, trial.counts)
-    fails("no target pair", *written[:2], *write_side(tmp_path / "others", others))
-    short = PairSide(
-        trial.ids, trial.speakers, np.asarray(trial.vectors)[:, :9], trial.counts, trial.genders
-    )
-    fails("24 dimensions, .* of 9", *written[:2], *write_side(tmp_path / "short", short))
     x = np.array(trial.vectors)
-    x[5, 3] = np.nan
-    bad = PairSide(trial.ids, trial.speakers, x, trial.counts, trial.genders)
-    fails("t0-5.*finite", *written[:2], *write_side(tmp_path / "nan", bad))
+    x[5, 13] = np.nan
+    moved, others = ["f"] * len(trial), [f"x{s}" for s in trial.speakers]
+    for name, options, changed, said in (
+        ("others", (), {"speakers": others, "genders": None}, "no target pair"),
+        ("short", (), {"vectors": x[:, :9]}, "24 dimensions, .* of 9"),
+        ("nan", (), {"vectors": x}, "t0-5.*finite"),
+        ("moved", ("--same-gender",), {"genders": moved}, "different genders"),
+    ):
+        side = write_side(tmp_path / name, replace(trial, **changed))
+        fails(said, *options, *written[:2], *side)
     fails("tried and enrolled", "--enrol", "mean", *written[:2], *written[:2])
-    moved = PairSide(trial.ids, trial.speakers, trial.vectors, trial.counts, ["f"] * len(trial))
-    fails("different genders", "--same-gender", *written[:2], *write_side(tmp_path / "g", moved))
 
 
 def test_huge_vectors_are_refused(sides):
-    class Raw:
-        dim = None
-
-        def left(self, vectors: np.ndarray, counts: np.ndarray) -> np.ndarray:
-            return vectors * 1e18
-
-        def right(self, vectors: np.ndarray) -> np.ndarray:
-            return vectors * 1e18
-
-    refuses("too large", make_plan, *sides, Raw())
+    raw = SimpleNamespace(dim=None, left=lambda x, _: 1e18 * x, right=lambda x: 1e18 * x)
+    refuses("too large", make_plan, *sides, raw)
 
 
 def test_a_full_disk_ended_a_count_only_when_all_was_counted(sides, tmp_path, monkeypatch):

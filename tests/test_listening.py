@@ -12,7 +12,7 @@ import pytest
 from local.listening_test import main as listening_test
 from local.report.listening import accuracy, d_prime, score
 from tests.browser import chromium, opened
-from tests.refusals import refuses, refuses_words
+from tests.refusals import accepts, refuses, refuses_words
 from tests.world import voice, write_speech
 from utils.datadir import write_data_dir
 
@@ -38,10 +38,8 @@ def key(n: int = 4) -> dict[str, Any]:
         question("same", system, answer)
         for system in ("original", "b2") for answer in RIGHT for _ in range(n)
     ]  # fmt: skip
-    return {
-        "test": "t",
-        "questions": [*asked, *(question("quality", s) for s in ("original", "b2"))],
-    }
+    asked += [question("quality", system) for system in ("original", "b2")]
+    return {"test": "t", "questions": asked}
 
 
 def answers(b2: Sequence[str], marks: Sequence[int] = (5, 3), n: int = 4) -> list[Any]:
@@ -141,20 +139,16 @@ def test_bad_input(speech, tmp_path):
         ({"test": truth["test"], "answers": ["maybe", *right[1:]]}, "answer 1 is 'maybe'"),
         ([], "save the answers"),
     ]
-    path, out, truth_path = (
-        tmp_path / "a.json",
-        str(tmp_path / "out.json"),
-        speech / "test/key.json",
-    )
+    path, scoring = tmp_path / "a.json", (speech / "test/key.json", tmp_path / "out.json")
     for content, match in bad:
         path.write_text(json.dumps(content))
-        refuses_words(match, score_listening, truth_path, out, "--answers", path)
+        refuses_words(match, score_listening, *scoring, "--answers", path)
     path.write_text(json.dumps({"test": truth["test"], "listener": "x", "answers": right}))
     twice = ["--answers", path, "--answers", path]
-    refuses_words("of x already", score_listening, truth_path, out, *twice)
-    refuses_words("is not a key", score_listening, path, out, "--answers", path)
-    score_listening([str(truth_path), out, "--answers", str(path)])
-    assert json.loads(Path(out).read_text())["systems"]["b2"]["accuracy"] == 1.0
+    refuses_words("of x already", score_listening, *scoring, *twice)
+    refuses_words("is not a key", score_listening, path, scoring[1], "--answers", path)
+    accepts(score_listening, *scoring, "--answers", path)
+    assert json.loads(scoring[1].read_text())["systems"]["b2"]["accuracy"] == 1.0
     few = ["--speech", "b2", speech / "few", speech / "few"]
     write_data_dir(speech / "few", {"wav.scp": {"s0-0": "x.wav"}, "utt2spk": {"s0-0": "s0"}})
     refuses_words("two speakers", make_listening_test, tmp_path / "t", *few)
@@ -174,6 +168,5 @@ def test_answers_are_saved_by_a_browser(speech):
         saved = speech / "answers.json"
         download.value.save_as(saved)
         assert not said
-    words = [speech / "test/key.json", speech / "f.json", "--answers", saved]
-    score_listening([str(word) for word in words])
+    accepts(score_listening, speech / "test/key.json", speech / "f.json", "--answers", saved)
     assert json.loads((speech / "f.json").read_text())["systems"]["b2"]["mos"] == 4.0

@@ -71,29 +71,31 @@ def test_windows_are_put_together_without_seams(size):
     assert not len(LiveWindows(Turned(), KEY, 0.2, 0.1, 0.5).end())
 
 
+def refuses_live(message: str, **asked: float) -> None:
+    usual = {"block": 0.2, "look_ahead": 0.1, "context": 1.0}
+    refuses(message, make_live, Turned(), KEY, **usual | asked)
+
+
 def test_bad_sizes_are_refused():
-    for block, look_ahead, message in ((0.5, 0.1, "block: 0.5"), (0.2, 0.0, "look-ahead: 0 s")):
-        refuses(message, make_live, Turned(), KEY, block=block, look_ahead=look_ahead, context=1.0)
+    refuses_live("block: 0.5", block=0.5)
+    refuses_live("look-ahead: 0 s", look_ahead=0.0)
 
 
 @pytest.mark.parametrize("seconds", [np.inf, np.nan, -1.0])
 @pytest.mark.parametrize("name", ["look-ahead", "context"])
 def test_endless_context_ended_with_a_traceback(name, seconds):
-    asked = {"look_ahead": 0.1, "context": 1.0} | {name.replace("-", "_"): seconds}
-    refuses(f"{name}: .* s; a number from 0 on", make_live, Turned(), KEY, block=0.2, **asked)
+    refuses_live(f"{name}: .* s; a number from 0 on", **{name.replace("-", "_"): seconds})
 
 
 @pytest.mark.parametrize("name", ["timing", "rate", "pauses", "reads"])
 def test_timing_is_refused_where_speech_arrives_block_by_block(monkeypatch, name):
     monkeypatch.setattr(Turned, "settings", lambda _: {name: 0.4})
-    message = f"{name}: speech that arrives block by block"
-    refuses(message, make_live, Turned(), KEY, block=0.2, look_ahead=0.1, context=1.0)
+    refuses_live(f"{name}: speech that arrives block by block")
 
 
 def test_what_needs_whole_recordings_is_refused_and_is_no_default_of_a_stream(monkeypatch):
     monkeypatch.setattr(Turned, "settings", lambda _: {"content": {"centred": 0.5}})
-    message = "content.centred: it needs whole recordings; take models/bn"
-    refuses(message, make_live, Turned(), KEY, block=0.2, look_ahead=0.1, context=1.0)
+    refuses_live("content.centred: it needs whole recordings; take models/bn")
     assert inspect.signature(main.functions[0]).parameters["system"].default.name == "bn"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.recipes import ROOT, Done, run_words
+from tests.recipes import ROOT, Done, put_program, run_words
 
 ODD = (
     "Kunde$AB", "$$", "$(shell touch pwned)", "${shell touch pwned}", "`touch pwned`",
@@ -22,16 +22,10 @@ TELL = f"#!{sys.executable}\nimport json, sys\nprint(json.dumps(sys.argv[1:]))\n
 def project(tmp_path: Path) -> Path:
     """The Makefile, with programs that tell their arguments."""
     shutil.copy(ROOT / "Makefile", tmp_path)
-    for name, text in (
-        ("utils/setup.sh", "#!/bin/sh\n"),
-        ("path.sh", ""),
-        ("steps/protect_folder.py", TELL),
-        ("steps/protect_stream.py", TELL),
-        ("local/measure_evidence.py", TELL),
-    ):
-        (path := tmp_path / name).parent.mkdir(exist_ok=True)
-        path.write_text(text)
-        path.chmod(0o755)
+    (tmp_path / "path.sh").touch()
+    put_program(tmp_path / "utils/setup.sh", "#!/bin/sh\n")
+    for name in ("steps/protect_folder", "steps/protect_stream", "local/measure_evidence"):
+        put_program(tmp_path / f"{name}.py", TELL)
     return tmp_path
 
 
@@ -77,6 +71,8 @@ def test_defaults_of_make(project):
     [
         ([], "IN is missing; write make protect IN=folder OUT=folder"),
         (["evidence", "IN=a"], "OUT is missing; write make evidence IN=folder OUT=folder"),
+        # What must not be heard went through.
+        (["IN=-", "OUT=-", "REDACT=spans"], "nothing is called REDACT=; known: IN= OUT="),
         (["in=a", "out=b"], "nothing is called in= out=; known: IN= OUT="),
         (["IN=a", "OUT=b", "SYSTEMS=s"], "nothing is called SYSTEMS=; known: IN= OUT="),
         *(

@@ -133,16 +133,11 @@ def test_a_table_of_sessions_that_lacks_a_speaker_was_no_rule_for_them(tmp_path,
 # The program, on data directories.
 
 
-def write_data(path: Path, utt2spk: Mapping[str, str]) -> Path:
-    tables = {
-        "utt2spk": utt2spk,
-        "spk2gender": {spk: GENDER[spk] for spk in utt2spk.values()},
-        "text": {utt: f"SPOKEN BY {spk}" for utt, spk in utt2spk.items()},
-        "utt2dur": dict.fromkeys(utt2spk, 1.5),
-        "wav.scp": {utt: f"/corpus/{utt}.flac" for utt in utt2spk},
-    }
-    write_data_dir(path, tables)
-    return path
+def tables_of(utt2spk: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """Who says what."""
+    genders = {spk: GENDER[spk] for spk in utt2spk.values()}
+    text = {utt: f"SPOKEN BY {spk}" for utt, spk in utt2spk.items()}
+    return {"utt2spk": dict(utt2spk), "spk2gender": genders, "text": text}
 
 
 @pytest.fixture
@@ -150,7 +145,9 @@ def make(tmp_path: Path) -> Callable[..., int]:
     """Runs the program: `make(OPTIONS, data=utt2spk, out="e_test")`."""
 
     def run(*options: object, data: Mapping[str, str] = UTT2SPK, out: str = "e_test") -> int:
-        path = write_data(tmp_path / f"of_{len(data)}", data)
+        path, audio = tmp_path / f"of_{len(data)}", {utt: f"/corpus/{utt}.flac" for utt in data}
+        own = {"utt2dur": dict.fromkeys(data, 1.5), "wav.scp": audio}
+        write_data_dir(path, tables_of(data) | own)
         return main([*map(str, options), str(path), str(tmp_path / out)])
 
     return run
@@ -168,11 +165,7 @@ def write_official(folder: Path) -> Lists:
         ("trials_f", lists.trial_utts("f"), lists.trials["f"]),
         ("trials_m", lists.trial_utts("m"), lists.trials["m"]),
     ):
-        tables = {
-            "utt2spk": {utt: UTT2SPK[utt] for utt in utts},
-            "spk2gender": {UTT2SPK[utt]: GENDER[UTT2SPK[utt]] for utt in utts},
-            "text": {utt: f"SPOKEN BY {UTT2SPK[utt]}" for utt in utts},
-        }
+        tables = tables_of({utt: UTT2SPK[utt] for utt in utts})
         if trials is None:
             tables["enrolls"] = dict.fromkeys(utts, "")
         write_data_dir(folder / f"e_test_{name}", tables, trials)
@@ -219,8 +212,7 @@ def test_official_lists_of_2026_have_mixed_trials_alone(tmp_path, make):
     official = tmp_path / "official"
     lists = write_official(official)
     drawn = [*lists.trials["f"], *lists.trials["m"], ("m1", lists.trial_utts("f")[0], "nontarget")]
-    utt2spk = {utt: UTT2SPK[utt] for _, utt, _ in drawn}
-    tables = {"utt2spk": utt2spk, "spk2gender": {spk: GENDER[spk] for spk in utt2spk.values()}}
+    tables = tables_of({utt: UTT2SPK[utt] for _, utt, _ in drawn})
     write_data_dir(official / "e_test_trials_mixed", tables, drawn)
     for name in ("", "trials_f", "trials_m"):  # beside those of each gender; then without
         if name:
@@ -229,8 +221,7 @@ def test_official_lists_of_2026_have_mixed_trials_alone(tmp_path, make):
         for kind, expected in (*lists.trials.items(), ("mixed", drawn)):
             assert trials_in(tmp_path, kind) == sorted(expected)
     write_official(official)
-    tables["spk2gender"]["x"] = "f"
-    tables["utt2spk"] = {**utt2spk, "x-1": "x"}
+    tables["spk2gender"]["x"], tables["utt2spk"]["x-1"], tables["text"]["x-1"] = "f", "x", "X"
     write_data_dir(official / "e_test_trials_mixed", tables, drawn)
     refuses("speaker x is in the mixed trials, but not in those of a", make, "--official", official)
 
@@ -239,9 +230,7 @@ def write_mixed(official: Path, rows: Sequence[Trial], lower: bool = True) -> No
     """Enrolment, and a mixed list in the order of its rows, as a challenge gives them."""
     write_official(official)
     folder = official / "e_test_trials_mixed"
-    utt2spk = {utt: UTT2SPK[utt] for _, utt, _ in rows}
-    genders = {spk: GENDER[spk] for spk in utt2spk.values()}
-    write_data_dir(folder, {"utt2spk": utt2spk, "spk2gender": genders})
+    write_data_dir(folder, tables_of({utt: UTT2SPK[utt] for _, utt, _ in rows}))
     (folder / "trials").write_text("".join(f"{' '.join(row)}\n" for row in rows))
     for path in official.glob("e_test_*/spk2gender") if not lower else ():
         rows_of = [line.split() for line in path.read_text().splitlines()]
@@ -284,12 +273,8 @@ def test_lists_as_the_organisers_server_has_them(tmp_path, microphone, common):
         name = f"{part}{common if table == 'trials' else ''}{microphone}"
         shutil.copyfile(tmp_path / f"official/e_test_{part}/{table}", folder / name)
     found, utt2spk, genders = read_official(tmp_path / "server", f"e_test{common}")
-    assert {spk: sorted(utts) for spk, utts in found.enrolment.items()} == {
-        spk: sorted(utts) for spk, utts in lists.enrolment.items()
-    }
-    assert {g: sorted(rows) for g, rows in found.trials.items()} == {
-        g: sorted(lists.trials[g]) for g in "fm"
-    }
+    for one, other in (found.enrolment, lists.enrolment), (found.trials, lists.trials):
+        assert {k: sorted(own) for k, own in one.items()} == {k: sorted(other[k]) for k in other}
     assert utt2spk.items() <= UTT2SPK.items() and genders.items() <= GENDER.items()
     (folder / f"trials_m{common}{microphone}").write_text("m1 nobody target\n")
     refuses("nobody is not in", read_official, tmp_path / "server", f"e_test{common}")

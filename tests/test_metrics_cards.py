@@ -41,7 +41,11 @@ def test_the_index_has_every_card() -> None:
     assert render_page(FOLDER / "README.md") == (FOLDER / "README.md").read_text()
 
 
-def test_every_key_is_in_a_card(tmp_path: Path) -> None:
+# Cards of what other programs write.
+ELSEWHERE = {"eer_challenges", "inference", "intervals", "quality", "uar", "wer"}
+
+
+def test_every_key_is_in_a_card_and_every_measure_that_has_one_is_written(tmp_path: Path) -> None:
     folders = [tmp_path / name for name in ("lists", "pairs", "vectors")]
     for folder in folders:
         folder.mkdir()
@@ -51,29 +55,23 @@ def test_every_key_is_in_a_card(tmp_path: Path) -> None:
     utt2spk, *pairs = pair_files(folders[1])
     _, of_vectors, original, protected = leakage_files(folders[2])
     resampled = ("--utt2spk", speakers, "--bootstrap", 2)
+    only, compared = ("--enrolled", 1, lists[1]), ("--unprotected", lists[1])
     commands = (
-        [
-            "verification",
-            *resampled,
-            "--recordings",
-            "--enrolled",
-            1,
-            lists[1],
-            "--omega",
-            2,
-            *lists,
-        ],
+        ["verification", *resampled, "--recordings", *only, "--omega", 2, *compared, *lists],
         ["strongest", *resampled, "--another-attacker", lists[1], *lists],
         ["calibration", *lists, lists[1]],
         ["gains", *resampled, *lists, *lists, *lists],
         ["similarity", "--utt2spk", utt2spk, "--bootstrap", 2, *pairs],
         ["leakage", "--utt2spk", of_vectors, "--bootstrap", 2, original, protected],
     )
+    # By --words and --bins, and of two systems.
+    written = {"eer_beside_words", "linkability_bins", "eer_difference"}
     for command in commands:
         assert main([str(a) for a in (*command, tmp_path / "out")]) == 0
         found = json.loads((tmp_path / "out").read_text())
         for key, value in found.items():
             plain = found.get("columns", {}).get(key, {}).get("metric", key)
+            written.add(plain)
             of_one = isinstance(value, dict | list) or key.endswith("_per_speaker")
             assert of_one or plain in MEASURES or UNTITLED.match(key), f"{key}: has no title"
             plain = re.sub(r"_per_speaker$|(?<=2020)_(oo|op|pp)$", "", plain)
@@ -82,6 +80,7 @@ def test_every_key_is_in_a_card(tmp_path: Path) -> None:
             plain = re.sub(r"_omega_2$", "", plain)
             plain = re.sub(r"^(d_ece|cllr_min)_[oap]{2}$", r"\1_<condition>", plain)
             assert plain == "columns" or re.search(rf"`{plain}(`|_\*)", ALL), key
+    assert {name for name, own in MEASURES.items() if {own.card} - {*ELSEWHERE, ""}} <= written
 
 
 @pytest.mark.parametrize("card", OWN, ids=lambda card: card.stem)

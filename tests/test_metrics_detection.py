@@ -64,11 +64,8 @@ def test_the_error_rate_of_kaldi_is_a_count_of_missed_targets(rows):
 
 
 def test_error_rates_of_the_challenges_of_one_score():
-    score, target = np.zeros(4), np.array([True, True, False, False])
-    assert (detection.eer_kaldi(score, target), detection.eer_speechbrain(score, target)) == (
-        0.5,
-        0.5,
-    )
+    for eer in (detection.eer_kaldi, detection.eer_speechbrain):
+        assert eer(np.zeros(4), np.arange(4) < 2) == 0.5
 
 
 VPC2020 = Path(__file__).resolve().parents[2] / "shared/corpora/vpc2020_libri_test"
@@ -251,6 +248,12 @@ def test_scores_of_800_do_not_overflow():
     right = figures(*trials([800, 800], [-800, -800]))
     assert right["cllr"] == 0.0
     assert right["d_ece_raw"] == pytest.approx(detection.D_ECE_MAX)
+
+
+def test_the_cost_of_huge_finite_scores_was_infinite():
+    """The sum of two is beyond the largest number, their mean is not."""
+    found = figures(*trials([-1e308, -1e308], [0]))
+    assert found["cllr"] == -found["d_ece_raw"] == pytest.approx(1e308 / (2 * math.log(2)))
 
 
 def test_unbalanced_one_to_ninety():

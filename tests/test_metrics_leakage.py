@@ -265,7 +265,10 @@ def test_undefined_alignments(caplog):
     found = alignment(np.ones((30, 3)), np.random.default_rng(0).normal(size=(30, 3)))
     assert math.isnan(found["cca_top10"])
     assert found["p_cos"] > 0
-    assert "cca_top10 is undefined: the x-vectors of one side are all equal" in caplog.text
+    assert "cca_top10* is undefined: the x-vectors of one side are all equal" in caplog.text
+    x = np.random.default_rng(0).normal(size=(5, 2))
+    assert math.isnan(alignment(x, x[::-1])["cca_top10_held_out"])
+    assert "cca_top10_held_out is undefined: no fifth" in caplog.text, "null without a reason"
     found = alignment(np.zeros((0, 3)), np.zeros((0, 3)))
     assert math.isnan(found["p_cos"])
     assert "no utterance is in both sets" in caplog.text
@@ -303,9 +306,8 @@ def test_held_out_correlation():
     assert abs(noise["chance_cca_top10_held_out"]) < 0.05
     # By hand, of two speakers and one dimension: the one's y falls with x, the other's rises.
     up = np.array([[0.0], [1.0], [2.0]])
-    assert held_out_correlation(
-        np.vstack((up, up)), np.vstack((up, -up)), np.repeat([0, 1], 3)
-    ) == pytest.approx(-1.0)
+    pairs = np.vstack((up, up)), np.vstack((up, -up))
+    assert held_out_correlation(*pairs, np.repeat([0, 1], 3)) == pytest.approx(-1.0)
 
 
 def test_held_out_correlation_needs_more_rows(caplog):
@@ -434,9 +436,7 @@ def test_resamples_drew_people_of_the_gallery_who_have_no_query():
 
 def test_people_of_one_segment_took_the_intervals_of_all_searches():
     """Without their source they have nothing to find, with it they do."""
-    rng = np.random.default_rng(0)
-    sides = [make(rng.normal(size=(12, 4)), np.arange(12)) for _ in range(2)]
-    found = leakage(*sides, n_bootstrap=50)
+    found = leakage(*noise(0, np.arange(12), 4), n_bootstrap=50)
     assert found["intervals"]["mean_rank_no_same_utt"] is None
     low, high = found["intervals"]["mean_rank"]
     assert low < found["mean_rank"] < high

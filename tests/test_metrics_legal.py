@@ -208,10 +208,8 @@ def test_undefined_is_none_and_says_why(caplog: pytest.LogCaptureFixture) -> Non
     assert long["legal_linkability_3_recordings"] is not None
     assert long["legal_singling_out_3_recordings"] is None
     assert long["legal_linkability_6_recordings"] is None
-    assert (
-        "legal_linkability_6_recordings is undefined: no speaker has 6 trial utterances"
-        in caplog.text
-    )
+    said = "legal_linkability_6_recordings is undefined: no speaker has 6 trial utterances"
+    assert said in caplog.text
     assert "legal_singling_out_3_recordings is undefined: 0 speakers have the 6" in caplog.text
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from local.metrics import detection
 from local.metrics.detection import rank
-from local.metrics.verification import Speakers, find_speakers, prepare, verification
+from local.metrics.verification import prepare, verification
 from tests.refusals import refuses
-from tests.scored import trials_of
+from tests.scored import people_of, some_of, trials_of
 from utils.trials import Trials
 
 
@@ -75,6 +75,12 @@ def test_scores_of_one_value_link_nothing_and_have_no_density():
     assert found["linkability_mean_omega_x"] == pytest.approx(1 / 3)
 
 
+def test_scores_apart_by_the_last_bit_alone_linked_nothing():
+    """No bin between them has a width."""
+    found = figures(np.full(20, np.nextafter(1, 2)), np.ones(20))
+    assert math.isnan(found["linkability"]) and math.isnan(found["linkability_mean"])
+
+
 def test_fewer_than_twenty_mated_scores_are_undefined():
     rng = np.random.default_rng(0)
     few, enough = (figures(rng.normal(size=n), rng.normal(size=500)) for n in (19, 20))
@@ -115,7 +121,7 @@ def test_weights_are_copies():
         assert found == pytest.approx(expected, abs=1e-12, nan_ok=True)
 
 
-def two_speakers() -> tuple[Trials, np.ndarray, dict[str, str]]:
+def two_speakers() -> tuple[Trials, np.ndarray]:
     """Speaker a's mated scores are far above everything, those of b in the middle of all."""
     rows, scores = [], []
     rng = np.random.default_rng(2)
@@ -123,17 +129,12 @@ def two_speakers() -> tuple[Trials, np.ndarray, dict[str, str]]:
         for spk, other, mated in (("a", "b", 5.0), ("b", "a", 0.0)):
             rows += [(spk, f"{spk}-{i}", True), (other, f"{spk}-{i}", False)]
             scores += [mated + 0.1 * rng.normal(), 0.5 * rng.normal()]
-    trials = trials_of(rows)
-    return trials, np.array(scores), {t: t[0] for _, t, _ in rows}
-
-
-def find(trials: Trials, utt2spk: dict[str, str]) -> Speakers:
-    return find_speakers(trials, utt2spk, trials_path="trials", utt2spk_path="utt2spk")
+    return trials_of(rows), np.array(scores)
 
 
 def test_speakers_are_linkable_each_on_their_own():
-    trials, score, utt2spk = two_speakers()
-    report: Any = verification(trials, score, speakers=find(trials, utt2spk), n_bins=50)
+    trials, score = two_speakers()
+    report: Any = verification(trials, score, speakers=people_of(trials), n_bins=50)
     by_speaker = report["linkability_per_speaker"]
     assert by_speaker["a"] == 1.0
     assert by_speaker["b"] < 0.7
@@ -146,18 +147,17 @@ def test_speakers_are_linkable_each_on_their_own():
 
 
 def test_a_speaker_without_mated_scores_is_not_listed():
-    trials, score, utt2spk = two_speakers()
-    rows = list(zip(trials.enrol, trials.trial, trials.target, strict=True))
-    keep = np.array([not (target and utt[0] == "b") for _, utt, target in rows])
-    trials = trials_of(row for row, kept in zip(rows, keep, strict=True) if kept)
-    report = verification(trials, score[keep], speakers=find(trials, utt2spk))
+    trials, score = two_speakers()
+    kept = [i for i, utt in enumerate(trials.trial) if utt[0] == "a" or not trials.target[i]]
+    trials = some_of(trials, kept)
+    report = verification(trials, score[kept], speakers=people_of(trials))
     assert list(report["linkability_per_speaker"]) == ["a"]  # type: ignore[call-overload]
 
 
 def test_models_belong_to_the_speaker_of_their_target_trials():
     rows = [("m1", "a-1", True), ("m1", "b-1", False), ("m2", "b-2", True), ("b", "a-1", False)]
     trials = trials_of([*rows, ("m3", "a-1", False)])
-    found = find(trials, {"a-1": "a", "b-1": "b", "b-2": "b"})
+    found = people_of(trials, {"a-1": "a", "b-1": "b", "b-2": "b"})
     assert found.names == ["a", "b", "m3"]
     assert [found.names[i] for i in found.enrol] == ["a", "a", "b", "b", "m3"]
     assert [found.names[i] for i in found.trial] == ["a", "b", "b", "a", "a"]
@@ -167,19 +167,19 @@ def test_unknown_utterances_are_named_on_either_side():
     utt2spk = {"a-1": "a", "b-1": "b"}
     for enrol, trial in (("b-1", "c-1"), ("c-1", "b-1")):
         trials = trials_of([("a-1", "b-1", False), (enrol, trial, False)])
-        refuses(r"^trials:2: utterance c-1 is not in utt2spk", find, trials, utt2spk)
+        refuses(r"^trials:2: utterance c-1 is not in utt2spk", people_of, trials, utt2spk)
 
 
 def test_target_trials_of_two_speakers_are_pointed_out(caplog):
     trials = trials_of([("a-1", "a-2", True), ("a-1", "b-1", True)])
-    find(trials, {"a-1": "a", "a-2": "a", "b-1": "b"})
+    people_of(trials, {"a-1": "a", "a-2": "a", "b-1": "b"})
     assert "trials:2: target trial a-1 b-1 joins speakers a and b (as 1 of 2" in caplog.text
     assert "nontarget" not in caplog.text
 
 
 def test_trials_of_one_speaker_labelled_nontarget_were_not_pointed_out(caplog):
     rows = [("a-1", "a-2", True), ("a-1", "a-3", False), ("b-1", "a-3", False)]
-    find(trials_of(rows), {"a-1": "a", "a-2": "a", "a-3": "a", "b-1": "b"})
+    people_of(trials_of(rows), {"a-1": "a", "a-2": "a", "a-3": "a", "b-1": "b"})
     wrong = "trials:2: nontarget trial a-1 a-3 has speaker a on both sides (as 1 of 2 nontarget"
     assert wrong in caplog.text
     assert " target trial" not in caplog.text

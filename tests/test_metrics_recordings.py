@@ -21,9 +21,9 @@ from local.metrics.recordings import (
     shuffle,
     strongest,
 )
-from local.metrics.verification import Speakers, find_speakers, verification
+from local.metrics.verification import Speakers, verification
 from local.options import to_json
-from tests.scored import trials_of
+from tests.scored import listed_of, people_of, some_of, trials_of
 from utils.trials import Trials
 
 BY_HAND = [12, 11, 10, 11, 12, 10, 13, 11, 10, 1, 2, 0, 1, 2, 0, 2, 1, 0]
@@ -31,9 +31,14 @@ BY_HAND = [12, 11, 10, 11, 12, 10, 13, 11, 10, 1, 2, 0, 1, 2, 0, 2, 1, 0]
 
 def listed(n_people: int, n_recordings: int, models: str) -> tuple[Trials, Speakers]:
     """Each recording of people a, b, ... against each model; of a person of that name."""
-    of = {f"{p}{r:02d}": p for p in "abcdefghijkl"[:n_people] for r in range(n_recordings)}
-    trials = trials_of([(m, utt, m == person) for utt, person in of.items() for m in models])
-    return trials, find_speakers(trials, of, trials_path="trials", utt2spk_path="utt2spk")
+    utts = [f"{p}{r:02d}" for p in "abcdefghijkl"[:n_people] for r in range(n_recordings)]
+    return listed_of((m, utt, m == utt[0]) for utt in utts for m in models)
+
+
+def against_c() -> tuple[Trials, Speakers]:
+    """Recordings of three people, each against its own model and that of c alone."""
+    utts = [f"{p}{r}" for p in "abc" for r in range(3)]
+    return listed_of((m, utt, m == utt[0]) for utt in utts for m in sorted({utt[0], "c"}))
 
 
 def made_up(seed: int, signal: float, offset: float = 0.0) -> tuple[Trials, np.ndarray, Speakers]:
@@ -100,10 +105,9 @@ def test_what_is_added_to_all_scores_of_a_recording_changes_no_normalised_figure
 def test_figures_do_not_depend_on_the_order_of_the_list() -> None:
     trials, score, people = made_up(2, 0.5)
     turn = np.random.default_rng(0).permutation(len(trials))
-    rows = [(trials.enrol[i], trials.trial[i], trials.target[i]) for i in turn]
-    other = Speakers(people.names, people.enrol[turn], people.trial[turn])
+    other = some_of(trials, turn)
     found = recordings(trials, score, people, n_bootstrap=20, seed=3)
-    again = recordings(trials_of(rows), score[turn], other, n_bootstrap=20, seed=3)
+    again = recordings(other, score[turn], people_of(other), n_bootstrap=20, seed=3)
     assert to_json(again) == to_json(found)
     assert recordings(trials, score, people, seed=4) != recordings(trials, score, people, seed=3)
 
@@ -129,11 +133,13 @@ def disclosure(rank: np.ndarray, weight: np.ndarray, n_models: int) -> tuple[flo
 
 
 def test_what_was_undefined_was_silent(caplog: pytest.LogCaptureFixture) -> None:
-    rows = [(m, f"{p}{r}", m == p) for p in "abc" for r in range(3) for m in sorted({p, "c"})]
-    trials = trials_of(rows)
-    people = find_speakers(trials, {u: u[0] for u in trials.trial}, trials_path="", utt2spk_path="")
+    trials, people = against_c()
     found = recordings(trials, trials.target * 1.0, people)
     assert math.isnan(found["rank_disclosure"])
+    rows = [(utt[0], utt, True) for utt in ("a0", "a1", "b0", "b1")]
+    trials = trials_of([*rows, ("a", "b0", False), ("b", "a0", False)])
+    found |= strongest(trials, [[np.arange(6.0)]], people_of(trials))
+    assert math.isnan(found["eer_all_recordings"]) and math.isnan(found["p_value_eer"])
     for name in (name for name, value in found.items() if isinstance(value, float)):
         said = any(text.startswith(f"{name} is undefined: ") for text in caplog.messages)
         assert said == math.isnan(found[name]), name
@@ -175,10 +181,8 @@ def test_first_or_last_was_taken_for_even_chances() -> None:
 def test_lengths_that_nobody_has_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
     trials, people = listed(3, 1, "abc")
     found = recordings(trials, np.arange(9.0), people)
-    assert (
-        "3 recordings: left out, as fewer than 2 people with target trials have so many"
-        in caplog.text
-    )
+    said = "3 recordings: left out, as fewer than 2 people with target trials have so many"
+    assert said in caplog.text
     lengths = {name.columns.get("recordings", "any") for name in found if hasattr(name, "columns")}
     assert lengths == {"1", "all", "any"}
     assert found["eer"] == found["eer_all_recordings"]
@@ -213,11 +217,11 @@ def test_equal_scores_tell_nothing() -> None:
 
 
 def test_a_pair_that_is_no_trial_is_none_of_a_group() -> None:
-    trials, people = listed(3, 2, "abc")
+    trials, _ = listed(3, 2, "abc")
     kept = [i for i in range(len(trials)) if (trials.enrol[i], trials.trial[i]) != ("c", "a01")]
-    rows = [(trials.enrol[i], trials.trial[i], trials.target[i]) for i in kept]
-    own = Speakers(people.names, people.enrol[kept], people.trial[kept])
-    heard = hear(trials_of(rows), np.arange(17.0), own)
+    rest = some_of(trials, kept)
+    own = people_of(rest)
+    heard = hear(rest, np.arange(17.0), own)
     groups = group(heard, shuffle(heard, own.names, 0), 2)
     assert groups is not None and np.isnan(groups.score).tolist()[0] == [False, False, True]
     assert np.isfinite(groups.normalised().score).sum() == 8
@@ -239,9 +243,7 @@ def test_eers_of_permutations_are_those_of_the_list_with_other_labels() -> None:
 
 def test_people_who_swap_models_that_nobody_compared_with_them_say_nothing() -> None:
     """Each recording has two trials: swapped, they have no target or no nontarget."""
-    rows = [(m, f"{p}{r}", m == p) for p in "abc" for r in range(3) for m in sorted({p, "c"})]
-    trials = trials_of(rows)
-    people = find_speakers(trials, {u: u[0] for u in trials.trial}, trials_path="", utt2spk_path="")
+    trials, people = against_c()
     found = recordings(trials, trials.target * 1.0, people)
     assert 0 < found["p_value_eer"] <= 1
     assert math.isnan(found["p_value_named"])  # who is no candidate cannot be named
@@ -249,10 +251,11 @@ def test_people_who_swap_models_that_nobody_compared_with_them_say_nothing() -> 
 
 def test_people_with_few_recordings_moved_the_mean_of_naming() -> None:
     """Over all 24 swaps of four people, two of whom have three recordings, naming is as chance."""
-    trials, people = listed(4, 3, "abcd")
-    rows = [i for i, utt in enumerate(trials.trial) if utt[0] in "ab" or utt[2] == "0"]
-    few = trials_of([(trials.enrol[i], trials.trial[i], trials.target[i]) for i in rows])
-    own = Speakers(people.names, people.enrol[rows], people.trial[rows])
+    trials, _ = listed(4, 3, "abcd")
+    few = some_of(
+        trials, [i for i, utt in enumerate(trials.trial) if utt[0] in "ab" or utt[2] == "0"]
+    )
+    own = people_of(few)
     heard = hear(few, np.random.default_rng(1).normal(size=len(few)), own)
     of_three = group(heard, shuffle(heard, own.names, 0), 3)
     assert of_three is not None and of_three.score.shape == (2, 4)
@@ -265,7 +268,7 @@ def test_people_with_few_recordings_moved_the_mean_of_naming() -> None:
 def test_p_values_of_scores_that_say_nothing_are_spread_evenly(monkeypatch, halves):
     """Also in a list of two halves, whose people are compared with their own half alone: models of
     the other half were swapped in, who cannot be named, and naming seemed more than chance. There
-    the p value of the EER errs upwards."""
+    the p value of the EER errs upwards, unless they swap within their half."""
     monkeypatch.setattr(module, "N_PERMUTATIONS", 99)
     found = []
     for seed in range(60):
@@ -276,7 +279,8 @@ def test_p_values_of_scores_that_say_nothing_are_spread_evenly(monkeypatch, halv
         order = shuffle(heard, people.names, 0)
         groups = [group(heard, order, length) for length in (1, 3, 10)]
         lengths = [module.Length.of(own, len(people.names)) for own in groups if own]
-        found.append([*permutation_tests([lengths], heard).values()])
+        tests = (permutation_tests([lengths], heard, alike=alike) for alike in (False, True))
+        found.append([p for own in tests for p in own.values()])
     share = (np.array(found) <= 0.2).mean(axis=0)
     assert share[halves:] == pytest.approx(0.2, abs=0.12) and share[0] < 0.32
 
@@ -294,6 +298,7 @@ def test_the_strongest_of_two_is_chosen_anew_in_each_resample() -> None:
         assert both["intervals"][names[0]][0] <= min(low for low, _ in ends) + 1e-12
         assert both["intervals"][names[0]][1] <= min(high for _, high in ends) + 1e-12
     assert both["n_attacks"] == 2 and both["n_target_speakers"] == 6
+    assert both["n_segments"] == 70, "the number of segments was not beside the EER"
     alone = strongest(trials, [[first]], people, n_bootstrap=50)
     assert lowest_p(alone) == one["p_value_eer"]
     lists = [strongest(trials, own, people) for own in ([[first], [first]], [[first]])]
@@ -313,13 +318,8 @@ def test_runs_of_a_random_system_are_averaged_and_drawn() -> None:
     runs = [first, made_up(7, 0.2)[1]]
     one, two = (recordings(trials, run, people) for run in runs)
     both = recordings(trials, runs[0], people, draws=runs[1:], n_bootstrap=200)
-    for metric, n in (
-        ("eer", 1),
-        ("eer_normalised", 3),
-        ("named", "all"),
-        ("d_ece_normalised", 10),
-    ):
-        name = key(metric, recordings=n)
+    names = (f"{n}_recordings" for n in ("eer_normalised_3", "named_all", "d_ece_normalised_10"))
+    for name in ("eer", *names):
         assert both[name] == pytest.approx((one[name] + two[name]) / 2)
         low, high = both["intervals"][name]
         assert low < min(one[name], two[name]) and high > max(one[name], two[name])
@@ -343,9 +343,7 @@ def test_beside_one_of_three_runs_the_first_of_two_was_drawn_twice_as_often() ->
 
 def test_of_one_candidate_normalisation_leaves_nothing() -> None:
     rows = [(p, f"{p}{r}", True) for p in "abc" for r in range(3)]
-    rows += [("x", f"y{r}", False) for r in range(3)]
-    trials = trials_of(rows)
-    people = find_speakers(trials, {u: u[0] for u in trials.trial}, trials_path="", utt2spk_path="")
+    trials, people = listed_of([*rows, *(("x", f"y{r}", False) for r in range(3))])
     found = recordings(trials, np.arange(12.0), people)
     assert math.isnan(found["eer_normalised"])
     assert 0 <= found["eer"] <= 1 and 0 < found["p_value_eer"] <= 1
@@ -397,6 +395,7 @@ def test_two_systems_differ_by_what_the_same_people_say() -> None:
         apart = np.subtract(first["samples"][n], again["samples"][n])  # type: ignore[index]
         assert found[name] == pytest.approx(apart[0])
         assert found["intervals"][name] == pytest.approx(percentiles(apart[1:]))
+    assert found["n_segments"] == 70
     low, high = found["intervals"]["eer_difference"]
     ends: Any = [of["intervals"]["eer"] for of in (first, again)]
     assert low > 0 and ends[0][0] < ends[1][1]

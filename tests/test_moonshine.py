@@ -121,9 +121,8 @@ class RunsOn:
 
     def recognise(self, utt: str, samples: Float64) -> Hypothesis:
         self.n += 1
-        return Hypothesis(
-            "Thank\tyou.\n", "cut" if self.n % 2 else "", {"encoder": 1, "decoder": 2}
-        )
+        seconds = {"encoder": 1, "decoder": 2}
+        return Hypothesis("Thank\tyou.\n", "cut" if self.n % 2 else "", seconds)
 
 
 def test_what_was_cut_is_named(tmp_path, make_data_dir):  # type: ignore[no-untyped-def]

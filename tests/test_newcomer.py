@@ -66,16 +66,14 @@ def words_of(command: str) -> list[str]:
     return shlex.split(re.sub(r"\]\.\.\.|[][]", "", command), comments=True)
 
 
-PROGRAMS = [
-    pytest.param(*found, id=f"{found[0]}: {found[1][:50]}")
-    for found in commands()
-    if re.match(r"(\$cpu_cmd \S+ \S+ )?(local|steps|utils)/\w+\.py ", found[1])
-]
-RECIPES = [
-    pytest.param(*found, id=f"{found[0]}: {found[1][:50]}")
-    for found in commands()
-    if re.match(r"\./\w+\.sh", found[1])
-]
+PROGRAMS, RECIPES = (
+    [
+        pytest.param(page, command, id=f"{page}: {command[:50]}")
+        for page, command in commands()
+        if re.match(begin, command)
+    ]
+    for begin in (r"(\$cpu_cmd \S+ \S+ )?(local|steps|utils)/\w+\.py ", r"\./\w+\.sh")
+)
 
 
 def test_the_pages_have_commands():

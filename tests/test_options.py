@@ -124,9 +124,8 @@ def test_usage_errors_of_arguments_and_counts_are_one_line() -> None:
     from steps.extract_f0 import main
 
     refuses("Missing argument 'OUT'", main, ["d"])
-    refuses(
-        "'--allow-loss': expected a whole number from 0", main, ["d", "o", "--allow-loss", "-1"]
-    )
+    words = ["d", "o", "--allow-loss", "-1"]
+    refuses("'--allow-loss': expected a whole number from 0", main, words)
 
 
 def test_a_tilde_was_a_folder_of_that_name(tmp_path, monkeypatch, capsys):

@@ -42,19 +42,17 @@ def test_printed_figures_come_in_the_units_of_metrics_csv() -> None:
 
 
 @pytest.mark.parametrize(
-    ("paper", "run", "theirs", "ours"),
+    ("paper", "run", "cells"),  # theirs and ours
     [
-        ("noe_2020", "egs/vpc2020/results/lists", "99.54", "99.99 [99.53, 100.00]"),
-        ("noe_2022", "egs/vpc2020/results/lists", "2.266", "3.979 [3.842, 4.047]"),
-        ("champion_2021", "egs/speechocean/results/white_box", "12.1 ± 0.6", "26.0 ± 1.6"),
+        ("noe_2020", "egs/vpc2020/results/lists", {"99.54", "99.99 [99.53, 100.00]"}),
+        ("noe_2022", "egs/vpc2020/results/lists", {"2.266", "3.979 [3.842, 4.047]"}),
+        ("champion_2021", "egs/speechocean/results/white_box", {"12.1 ± 0.6", "26.0 ± 1.6"}),
     ],
 )  # fmt: skip
-def test_a_repeated_paper_ends_with_its_table_beside_ours(
-    paper, run, theirs, ours, tmp_path, capsys
-):
+def test_a_repeated_paper_ends_with_its_table_beside_ours(paper, run, cells, tmp_path, capsys):
     assert repeat([paper, str(ROOT / run), str(tmp_path)]) == 0
     for text in (capsys.readouterr().out, (tmp_path / f"{paper}.md").read_text()):
-        assert theirs in text and ours in text
+        assert not [cell for cell in cells if cell not in text]
     (tmp_path / "metrics.csv").write_text(metrics_csv("t b2 verification ignorant e OA eer 0.1"))
     refuses("no figures of women or men alone", repeat, [paper, str(tmp_path), str(tmp_path)])
 

@@ -158,7 +158,7 @@ def test_help_is_made_from_the_comments_of_the_block(run, arguments):
     assert "shellcheck" not in done.stdout
 
 
-def test_options_that_scripts_share_stand_in_a_file_of_their_own(tmp_path):
+def test_options_that_scripts_share_stand_in_a_file_of_their_own(run, tmp_path):
     (tmp_path / "local").mkdir()
     (tmp_path / "local/options.sh").write_text(
         "# Shared.\nnj=4 # jobs at a time\n. ./defaults\nseed=0 # of all\n"
@@ -168,14 +168,10 @@ def test_options_that_scripts_share_stand_in_a_file_of_their_own(tmp_path):
         f"# Own.\nset -eu\nstage=0 # first\n. local/options.sh\n. {ROOT}/utils/parse_options.sh\n"
         'echo "$stage $nj $seed"\n'
     )
-
-    def call(*arguments: str) -> Done:
-        return run_words(["bash", "run.sh", *arguments], None, cwd=tmp_path, timeout=LIMIT)
-
-    assert call("--nj", "2", "--seed=3", "--stage", "1").stdout == "1 2 3\n"
-    refused(call("--hidden", "2"), "--hidden: no such option")
-    refused(call("--nj", "x"), "--nj: expected a number")
-    lines = call("--help").stdout.splitlines()
+    assert run("--nj", "2", "--seed=3", "--stage", "1").stdout == "1 2 3\n"
+    refused(run("--hidden", "2"), "--hidden: no such option")
+    refused(run("--nj", "x"), "--nj: expected a number")
+    lines = run("--help").stdout.splitlines()
     options = [line.split() for line in lines if line.startswith("  --")]
     assert [words[0] for words in options[:3]] == ["--stage", "--nj", "--seed"]
     assert options[1] == ["--nj", "4", "jobs", "at", "a", "time"]

@@ -16,7 +16,7 @@ from local.plan.needs import Recipe
 from local.plan.options import Asked, follow_protocol
 from local.plan.run import FILE, plan_run, what_counts
 from local.plan.studies import STUDIES
-from tests.plans import CASES, KEPT, make_corpus, make_set, make_settings, plan_case
+from tests.plans import CASES, KEPT, draw, make_corpus, make_set, make_settings, plan_case
 from tests.recipes import ROOT, TEMPLATE, commands, link_recipe, options_of, run_recipe
 from tests.refusals import refuses
 from utils import stamps
@@ -76,11 +76,8 @@ def test_an_attacker_whom_no_evaluator_can_be_was_left_out_in_silence(plan: Plan
     target = "white_box on b2r with e/plda: only systems of level const have a target to know"
     refused(f"--attackers: {target} (--systems const_01)", named, attackers="ignorant white_box")
     trained = {"attackers": "semi_informed_backend", "evaluators": "e/cosine"}
-    refused(
-        "the back end cosine has nothing to train; --evaluators e/plda or e/cosine_asnorm has",
-        named,
-        **trained,
-    )
+    said = "the back end cosine has nothing to train; --evaluators e/plda or e/cosine_asnorm has"
+    refused(said, named, **trained)
     some = named("semi_informed_backend")
     assert not some.lacking
     both = named("semi_informed_backend", systems="b2 b2r").notes  # a line for each system
@@ -101,8 +98,7 @@ def test_a_dry_run_before_stage_5_counted_one_draw_of_all(plan: Plan) -> None:
 
 
 def test_a_dry_run_of_each_step_was_refused_where_one_of_all_was_not(plan: Plan, corpus: Path):
-    (corpus / "data/e_enrolls_b2r").mkdir()
-    (corpus / "data/e_enrolls_b2r/conf.json").write_text('{"is_random": true}')
+    draw("e_enrolls_b2r")
     for dry_run in ("true", "full"):
         plan(systems="b2r", stage="9", dry_run=dry_run)
 
@@ -249,9 +245,8 @@ def test_defaults_go_without_packages_that_are_not_installed(plan, monkeypatch):
     monkeypatch.setattr("local.plan.run.find_spec", lambda _: None)
     less = plan(**options)
     why = "the package moonshine_voice is not installed"
-    assert {f"left out: {w}: {why}" for w in ("bn", "pyannote/cosine", "moonshine")} <= {
-        *less.notes
-    }
+    lacking = ("bn", "pyannote/cosine", "moonshine")
+    assert {f"left out: {word}: {why}" for word in lacking} <= {*less.notes}
     assert not [out for out in commands(less) if re.search("bn|pyannote|moonshine", out)]
     named = plan(**options, command_line="--systems x --evaluators=x --asr x")
     assert commands(named).keys() == commands(whole).keys()
@@ -295,10 +290,8 @@ def theirs(corpus: Path) -> Path:
 
 
 def test_speech_of_others_without_enrolment_has_the_attackers_that_it_can(plan, theirs):
-    planned = plan(
-        systems="b2", external=f"theirs={theirs}/one", attackers="ignorant lazy_informed aligned "
-        "semi_informed",
-    )  # fmt: skip
+    attackers = "ignorant lazy_informed aligned semi_informed"
+    planned = plan(systems="b2", external=f"theirs={theirs}/one", attackers=attackers)
     made = commands(planned)
     assert f"--external {theirs}/one exp/external/theirs.yaml" in made["data/e_trials_f_theirs"]
     assert "data/e_enrolls_theirs" not in made and "data/e_enrolls_b2" in made
@@ -313,14 +306,17 @@ def test_speech_of_others_without_enrolment_has_the_attackers_that_it_can(plan, 
     assert "semi_informed on theirs with e/plda: there is no" in told
 
 
+def followed(evaluators: str = "e/plda", **options: str) -> Planned:
+    """The plan of a protocol, with evaluators that are named."""
+    named = {"evaluators": evaluators, "command_line": f"./run.sh --evaluators {evaluators}"}
+    asked = Asked(options_of(TEMPLATE / "run.sh") | named | options)
+    return plan_run(follow_protocol(asked))
+
+
 def test_W1_the_attack_of_2022_is_run_on_theirs(plan: Plan, theirs: Path) -> None:
     """It was skipped: theirs is not available at level spk, which the protocol set."""
     word = f"theirs={theirs}/one,{theirs}/two,train={theirs}/train"
-    options = options_of(TEMPLATE / "run.sh") | {
-        "protocol": "vpc2022", "evaluators": "e/plda", "systems": "", "external": word,
-        "command_line": "./run.sh --evaluators e/plda",
-    }  # fmt: skip
-    planned = plan_run(follow_protocol(Asked(options)))
+    planned = followed(protocol="vpc2022", systems="", external=word)
     figures = commands(planned)["exp/metrics/theirs/semi_informed.e+plda/AA/e_f"]
     assert "--challenges" in figures  # W11: error rates as its tools compute them
     assert "exp/scores/theirs/semi_informed.e+plda/AA/e_f" in commands(planned)
@@ -333,12 +329,7 @@ def test_W8_the_attacker_of_2026_is_tuned_from_given_weights(plan: Plan, corpus:
     given.mkdir(parents=True)
     shutil.copy("conf/encoders/ecapa_wavlm.yaml", given / "encoder.yaml")
     (corpus / "data/e_trials_mixed").mkdir()
-    word = "exp/dast/cosine_raw"
-    options = options_of(TEMPLATE / "run.sh") | {
-        "protocol": "vpc2026", "evaluators": word, "systems": "b2",
-        "command_line": f"./run.sh --evaluators {word}",
-    }  # fmt: skip
-    made = commands(plan_run(follow_protocol(Asked(options))))
+    made = commands(followed("exp/dast/cosine_raw", protocol="vpc2026", systems="b2"))
     tuned = made["exp/encoders/dast.train_b2_const.finetuned"]
     unseen = " ".join(f"--not-speakers-of data/e_{s}" for s in ("enrolls", "trials_f", "trials_m"))
     assert f"--init-from exp/dast {unseen} exp/dast/encoder.yaml data/train_b2_const" in tuned
@@ -361,9 +352,8 @@ def test_W8_the_attacker_of_2026_is_tuned_from_given_weights(plan: Plan, corpus:
 def test_an_attack_that_a_protocol_asks_for_is_not_left_out(plan, theirs, said, options):
     asked = {"systems": "", "evaluators": "e/plda", "attackers": "semi_informed"} | options
     asked["external"] = asked.get("external", "").format(theirs)
-    refused(
-        f"--protocol vpc2022: cannot run semi_informed {said}", plan, protocol="vpc2022", **asked
-    )
+    message = f"--protocol vpc2022: cannot run semi_informed {said}"
+    refused(message, plan, protocol="vpc2022", **asked)
 
 
 def test_what_a_participant_lacks_was_told_after_stage_0_alone(plan: Plan, corpus: Path) -> None:
@@ -383,15 +373,11 @@ def test_what_a_participant_lacks_was_told_after_stage_0_alone(plan: Plan, corpu
 
 def test_W4_a_protocol_trains_on_its_own_subset_or_says_what_is_missing(plan, corpus):
     """Every subset that was there trained the attacker in silence."""
-    options = options_of(TEMPLATE / "run.sh") | {
-        "protocol": "vpc2024", "evaluators": "e/plda", "corpus": str(corpus / "Libri"),
-        "command_line": "./run.sh --evaluators e/plda",
-    }  # fmt: skip
     (corpus / "prepare.sh").write_text("corpus=\ntrain_subsets=auto\n")
     (corpus / "Libri").mkdir()
 
-    def made(**more: str) -> list[str]:
-        planned = plan_run(follow_protocol(Asked(options | more)))
+    def made(protocol: str = "vpc2024", **more: str) -> list[str]:
+        planned = followed(protocol=protocol, corpus=str(corpus / "Libri"), **more)
         return [*planned.tables.rows["prepare"][0].values["options"]]
 
     said = "--protocol vpc2024: .*Libri lacks train-clean-360, .* --prepare-options='--train-sub"
@@ -474,20 +460,13 @@ def test_the_recipe_trained_generators_on_tested_speakers(plan: Plan, corpus: Pa
     assert any(note.endswith("also evaluated: few") for note in told.notes)
 
 
-def protected(corpus: Path, system: str) -> None:
-    """A system that draws something has protected the enrolment."""
-    folder = corpus / f"data/e_enrolls_{system}"
-    folder.mkdir(exist_ok=True)
-    (folder / "conf.json").write_text('{"is_random": true}')
-
-
 def test_attackers_learnt_pseudo_voices_since_each_utterance_had_one(plan, corpus, theirs):
     """Several draws of the training set, joined; one where a draw changes nothing."""
     given = f"theirs={theirs}/one,{theirs}/two,train={theirs}/train"
     options = {"systems": "b2r b2", "attackers": "semi_informed_backend", "external": given,
                "external_command": "mine=prog {in} {out} {seed}"}  # fmt: skip
     for system in ("b2r", "theirs", "mine"):
-        protected(corpus, system)
+        draw(f"e_enrolls_{system}")
     made = commands(plan(**options, informed_draws="3"))
     sets = ("data/train_b2r_utt", "data/train_b2r_utt_draw1", "data/train_b2r_utt_draw2")
     joined = "data/train_b2r_utt_draws3"
@@ -498,9 +477,8 @@ def test_attackers_learnt_pseudo_voices_since_each_utterance_had_one(plan, corpu
     scores = made["exp/scores/b2r/semi_informed_backend.e+plda/AA/e_f"]
     held_out = "exp/held_out/e.train_b2r_utt_draws3"
     assert f"--training {joined} --held-out {held_out} " in scores
-    assert made[held_out].endswith(
-        f"--kind plda exp/xvectors/e/train_b2r_utt_draws3 {joined} {held_out}"
-    )
+    held = f"--kind plda exp/xvectors/e/train_b2r_utt_draws3 {joined} {held_out}"
+    assert made[held_out].endswith(held)
     assert "--external exp/external/mine/train.2 " in made["data/train_mine_utt_draw2"]
     once = {out: how for out, how in made.items() if re.match("data/train_(b2|theirs)_", out)}
     assert set(once) == {"data/train_b2_const", "data/train_theirs_utt"}
@@ -511,7 +489,7 @@ def test_attackers_learnt_pseudo_voices_since_each_utterance_had_one(plan, corpu
 
 
 def test_enrolment_was_protected_again_for_attackers_who_do_not_hear_it(plan, corpus) -> None:
-    protected(corpus, "b2_lasting")
+    draw("e_enrolls_b2_lasting")
     few = {"evaluators": "resemblyzer/cosine", "genders": "f", "draws": "3"}
     made = commands(plan(**few, systems="b2_lasting", attackers="ignorant"))
     assert {out for out in made if "_draw" in out and out.startswith(("data/", "exp/x"))} == {
@@ -522,7 +500,7 @@ def test_enrolment_was_protected_again_for_attackers_who_do_not_hear_it(plan, co
 
 def test_trials_were_protected_twice_for_evaluators_that_compare_no_runs(plan, corpus):
     """A third of the time of a run, for C_ECE, which counts of what is said do not have."""
-    protected(corpus, "b2r")
+    draw("e_enrolls_b2r")
     few = {"systems": "b2r", "genders": "f", "voice_encoder": "e", "draws": "2"}
     counted = commands(plan(**few, evaluators="sounds/tfidf"))
     assert "data/e_trials_f_b2r" in counted and not [out for out in counted if "draw1" in out]
@@ -643,8 +621,7 @@ def test_attackers_who_were_dropped_were_among_the_strongest(plan: Plan, family:
 
 def test_a_report_asked_for_speech_of_lists_that_only_another_system_saw(plan, corpus):
     remember(systems="b2r", genders="f")
-    (corpus / "data/e_trials_f_b2r").mkdir()
-    (corpus / "data/e_trials_f_b2r/conf.json").write_text('{"is_random": true}')
+    draw("e_trials_f_b2r")
     (corpus / "exp/metrics/b2/similarity.e+plda/OO-OP-PP/e_m").mkdir(parents=True)
     made = commands(plan(systems="b2", genders="m", evaluators="e/plda", attackers="ignorant"))
     told = made["exp/results"]
@@ -694,8 +671,7 @@ def test_systems_are_varied(corpus: Path) -> None:
     cannot have is refused, and no file is left of it."""
     defaults = options_of(TEMPLATE / "nist.sh") | {"evaluators": "e/plda", "profiles": "8"}
     asked, folder = Asked(defaults | {"systems": "knnvc b2r"}), corpus / "exp/nist/e_nist/conf"
-    (corpus / "data/e_nist_b2r_p1").mkdir()
-    (corpus / "data/e_nist_b2r_p1/conf.json").write_text('{"is_random": true}')
+    draw("e_nist_b2r_p1")
     made = commands(STUDIES["nist"](asked), "nist.sh")
     knn = read_settings("conf/systems/knnvc.yaml")
     assert read_settings(folder / "knnvc_p2.yaml") == {**knn, "profiles": 8, "profile": 2}
@@ -714,19 +690,20 @@ def test_systems_are_varied(corpus: Path) -> None:
         assert not (folder / "const_01_p1.yaml").exists()
 
 
+def generators(**options: str) -> tuple[dict[str, str], list[str]]:
+    """Commands of a study of random voices by their outputs, and notes."""
+    own = {"evaluators": "e/plda", "generators": "random"} | options
+    planned = STUDIES["generators"](Asked(options_of(TEMPLATE / "generators.sh") | own))
+    return commands(planned, "generators.sh"), planned.notes
+
+
 def test_voices_of_both_genders_stand_in_one_matrix_as_in_004(corpus: Path) -> None:
     """Where run.sh has the figures of each."""
-    asked = options_of(TEMPLATE / "generators.sh") | {"evaluators": "e/plda"}
     results, pooled = "exp/generators/e/results", "exp/generators/e/pooled"
-
-    def planned() -> dict[str, str]:
-        planned = STUDIES["generators"](Asked(asked | {"generators": "random"}))
-        return commands(planned, "generators.sh")
-
     of = measured("f")
-    assert pooled not in planned()[results]
+    assert pooled not in generators()[0][results]
     measured("m")
-    made = planned()
+    made, _ = generators()
     both = f"--attacked exp/metrics/{of}_m --attacked {pooled}/metrics/{of} "
     assert both in made[results]
     label = f"e - random similarity - e/plda OO-OP-PP {pooled}/metrics/{of}"
@@ -740,10 +717,8 @@ def test_voices_of_both_genders_stand_in_one_matrix_as_in_004(corpus: Path) -> N
 
 def test_mixed_trials_made_every_source_of_a_generator_count_twice(corpus: Path) -> None:
     (corpus / "data/e_trials_mixed").mkdir()
-    asked = options_of(TEMPLATE / "generators.sh") | {"evaluators": "e/plda"}
     for genders, used in (("f m mixed", "f m"), ("mixed", "mixed")):
-        planned = STUDIES["generators"](Asked(asked | {"generators": "random", "genders": genders}))
-        made = commands(planned, "generators.sh")
+        made, _ = generators(genders=genders)
         names = ("capacity/random", "threshold")
         capacity, threshold = (made[f"exp/generators/e/{name}"] for name in names)
         assert re.findall(r"--sources \S+ data/e_trials_(\w+)", capacity) == used.split()
@@ -753,7 +728,6 @@ def test_mixed_trials_made_every_source_of_a_generator_count_twice(corpus: Path)
 def test_attacks_on_both_genders_have_one_error_rate(corpus: Path) -> None:
     """Where run.sh has the scores of each; pairs of segments, as an attacker's evaluator hears
     them, are no attack."""
-    asked = options_of(TEMPLATE / "generators.sh") | {"evaluators": "e/plda"}
     measured("fm")
     for family, attacker, genders in (("verification", "ignorant", "fm"),
                                       ("verification", "aligned", "f"),
@@ -762,8 +736,7 @@ def test_attacks_on_both_genders_have_one_error_rate(corpus: Path) -> None:
             attack = Labels(f"e_{gender}", gender, "random", family, attacker, "e/plda", "OA")
             finish(f"exp/scores/{attack.path}")
             write_labels(Path("exp/metrics", attack.path), attack)
-    planned = STUDIES["generators"](Asked(asked | {"generators": "random"}))
-    made = commands(planned, "generators.sh")
+    made, _ = generators()
     pooled, of = "exp/generators/e/pooled", "random/ignorant.e+plda/OA/e"
     given = f"{pooled}/data/trials exp/scores/{of}_f/scores {pooled}/metrics/{of}/metrics.json"
     assert f"{given} && " in made[f"{pooled}/metrics/{of}"]
@@ -774,20 +747,18 @@ def test_attacks_on_both_genders_have_one_error_rate(corpus: Path) -> None:
 @pytest.mark.usefixtures("corpus")
 def test_generators_stood_beside_figures_of_older_speech() -> None:
     """Capacity of a changed system beside the de-identification that it had before."""
-    asked = options_of(TEMPLATE / "generators.sh") | {"evaluators": "e/plda"}
     of, scores = measured("fm"), "exp/scores/random/ignorant.e+plda/OA/e"
     finish(f"{scores}_f", f"{scores}_m")
     attack = Labels("e_f", "f", "random", "verification", "ignorant", "e/plda", "OA")
     write_labels(Path("exp/metrics", attack.path), attack)
     for folder in (f"exp/metrics/{of}_f", f"{scores}_f"):
         Path("of", folder.replace("/", "_")).write_text("new")
-    planned = STUDIES["generators"](Asked(asked | {"generators": "random"}))
-    made = commands(planned, "generators.sh")
+    made, notes = generators()
     assert f"exp/metrics/{of}_m " in made["exp/generators/e/results"]
     assert f"exp/metrics/{of}_f " not in made["exp/generators/e/results"]
     assert not any("pooled" in out for out in made)
     note = f"out of date, and not shown: exp/metrics/{of}_f; ./run.sh makes it anew"
-    assert note in planned.notes
+    assert note in notes
 
 
 def test_a_recipe_is_short_and_reads_its_options_only() -> None:

@@ -44,23 +44,16 @@ METADATA = """metadata = {
 """
 
 
-def write_an4_part(root: Path, part: str, speakers: tuple[str, ...], suffix: str) -> None:
-    """A part of the corpus. Training transcriptions have sentence marks, test ones have not."""
-    folder = "an4_clstk" if part == "train" else "an4test_clstk"
-    ids, lines = [], []
-    for spk in speakers:
-        for name in (f"cen{number}-{spk}-b" for number in range(1, 5)):
-            ids.append(f"{folder}/{spk}/{name}\n")
-            words = f"TWO SIX {spk.upper()}"
-            lines.append(f"{f'<s> {words} </s>' if part == 'train' else words} ({name})\n")
-            write_audio(root / "wav" / folder / spk / f"{name}{suffix}")
-    (root / "etc").mkdir(exist_ok=True)
-    (root / f"etc/an4_{part}.fileids").write_text("".join(ids))
-    (root / f"etc/an4_{part}.transcription").write_text("".join(lines))
-
-
 def write_an4(root: Path) -> None:
-    write_an4_part(root, "train", tuple(GENDER["an4"]), ".flac")
+    """Its training part, whose transcriptions have sentence marks."""
+    ids, lines = [], []
+    for spk in GENDER["an4"]:
+        for name in (f"cen{number}-{spk}-b" for number in range(1, 5)):
+            ids.append(f"an4_clstk/{spk}/{name}\n")
+            lines.append(f"<s> TWO SIX {spk.upper()} </s> ({name})\n")
+            write_audio(root / "wav/an4_clstk" / spk / f"{name}.flac")
+    write_file(root / "etc/an4_train.fileids", "".join(ids))
+    write_file(root / "etc/an4_train.transcription", "".join(lines))
 
 
 def write_emodb(root: Path) -> None:

@@ -20,11 +20,11 @@ class Terminal(io.StringIO):
 def lines(monkeypatch, capsys):
     """Lines of a log of `n` items that take `seconds` each."""
 
-    def told(n: int, seconds: float, *, sized: bool = True, first: float = 0) -> list[str]:
+    def told(n: int, seconds: float, *, sized=True, first: float = 0, **how) -> list[str]:
         now = 100.0
         monkeypatch.setattr("utils.cli.time", SimpleNamespace(monotonic=lambda: now))
         seen = []
-        for item in progress("x")(range(n) if sized else iter(range(n))):
+        for item in progress("x", **how)(range(n) if sized else iter(range(n))):
             seen.append(item)
             now += seconds if item else first or seconds
         assert seen == list(range(n))
@@ -66,6 +66,11 @@ def test_what_has_no_length_is_counted(lines):
     assert lines(125, 1.0, sized=False) == [
         "x: 10 utterances in 0:10", "x: 70 utterances in 1:10",
     ]  # fmt: skip
+
+
+def test_another_unit_and_what_stands_beside_it(lines):
+    told = lines(2, 20.0, unit="s", beside=lambda: "2 of 3 files")
+    assert told == ["x: 1 of 2 s, 2 of 3 files, unknown time left"]
 
 
 def test_a_terminal_gets_a_bar(monkeypatch):

@@ -9,13 +9,13 @@ import signal
 import subprocess
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 import soundfile
 
-from local.metrics.intervals import COLUMNS
 from tests.browser import check_page
 from tests.recipes import (
     ROOT,
@@ -47,9 +47,8 @@ class TestRecipe:
         """And trains the same encoder to the bit: what was made by it is up to date."""
         folder, run = recipe
         shutil.rmtree(folder / "exp/encoders/tiny")
-        with subprocess.Popen(
-            ["./run.sh"], cwd=folder, stdout=subprocess.DEVNULL, start_new_session=True
-        ) as killed:
+        how = {"stdout": subprocess.DEVNULL, "start_new_session": True}
+        with subprocess.Popen(["./run.sh"], cwd=folder, **how) as killed:
             started = folder / "exp/encoders/.tiny.started"
             wait_for(lambda: started.exists() or killed.poll() is not None)
             os.killpg(killed.pid, signal.SIGKILL)
@@ -64,39 +63,18 @@ class TestRecipe:
         assert f"report: {folder}/exp/report/report.html" in report
 
     def test_the_figures_are_there_and_say_what_they_are(self, recipe: tuple[Path, Run]) -> None:
+        """The golden run has all of two sexes together; here each has its own, and all of both."""
         folder, _ = recipe
         with (folder / "exp/results/metrics.csv").open() as stream:
             rows = list(csv.DictReader(stream))
-        kinds = {(r["system"], r["attacker"] or r["family"], r["condition"]) for r in rows}
-        assert kinds >= {
-            ("original", "unprotected", "OO"),
-            *((s, "ignorant", "OA") for s in ("b2", "b2r")),
-            *((s, "aligned", "OA") for s in ("b2", "b2r")),
-            *((s, "lazy_informed", "AA") for s in ("b2", "b2r")),
-            *((s, "similarity", "OO-OP-PP") for s in ("b2", "b2r")),
-            *((s, "gains", "OO-OA-AA") for s in ("b2", "b2r")),
-            *((s, "leakage", "OP") for s in ("b2", "b2r")),
-            ("b2r", "calibration", "OA"),
-        }
-        legal = {(r["system"], r["attacker"]) for r in rows if r["family"] == "legal"}
-        assert legal >= {("b2", "lazy_informed"), ("b2r", "lazy_informed")}
-        assert ("b2", "calibration", "OA") not in kinds  # not defined: it draws nothing at random
+        assert {r["system"] for r in rows if r["attacker"] == "aligned"} == {"b2", "b2r"}
         of_all = {r["family"] for r in rows if r["split"] == "small_test"}
         assert of_all == {"groups", "inference"}
         assert {r["split"] for r in rows} == {"small_test", "small_test_f", "small_test_m"}
-        wanted = {"eer", "eer_rocch", "d_ece", "l_w", "tag", "linkability", "deid", "g_vd"}
-        assert {r["metric"] for r in rows} >= wanted
         eer = next(r for r in rows if r["metric"] == "eer" and r["condition"] == "AA")
         assert float(eer["low"]) <= float(eer["value"]) <= float(eer["high"])
         assert (eer["n_speakers"], eer["n_target"], eer["n_nontarget"]) == ("4", "16", "48")
         assert all(len(r["settings"]) == 12 for r in rows)
-
-    def test_protected_sets_keep_ids_and_say_what_was_drawn(self, recipe: tuple[Path, Run]) -> None:
-        folder, _ = recipe
-        original = (folder / "data/small_test_trials_f/utt2spk").read_text()
-        protected = folder / "data/small_test_trials_f_b2r"
-        assert (protected / "utt2spk").read_text() == original
-        assert len((protected / "pseudo.tsv").read_text().splitlines()) == 1 + original.count("\n")
 
     def test_a_second_run_does_nothing_and_says_so(self, recipe: tuple[Path, Run]) -> None:
         _, run = recipe
@@ -118,10 +96,8 @@ class TestRecipe:
         remade = made(run(*one, "--dry-run", "full"))
         assert remade == made(run(*one))
         assert {"data/small_test_enrolls_b2", "exp/results", "exp/report"} <= remade
-        assert all(
-            "_b2" in path or "/b2/" in path for path in remade - {"exp/results", "exp/report"}
-        )
-        assert not any("b2r" in path for path in remade)
+        steps = remade - {"exp/results", "exp/report"}
+        assert all(re.search("_b2(?!r)|/b2/", path) for path in steps)
 
     def test_a_run_with_fewer_systems_hid_the_others(self, recipe: tuple[Path, Run]) -> None:
         """Systems that are up to date stay in the report; --drop takes out what nobody wants."""
@@ -139,9 +115,8 @@ class TestRecipe:
         folder, run = recipe
         (folder / "conf/synthesisers").mkdir()
         nsf = (ROOT / "egs/TEMPLATE/conf/synthesisers/nsf_mini.yaml").read_text()
-        (folder / "conf/synthesisers/nsf_mini.yaml").write_text(
-            re.sub(r"steps: \d+", "steps: 20", nsf)
-        )
+        short = re.sub(r"steps: \d+", "steps: 2", nsf)
+        (folder / "conf/synthesisers/nsf_mini.yaml").write_text(short)
         systems = ("knnvc", "b1_nsf", "const_01")
         take_systems(folder, *systems)
         options = ("--genders", "f", "--stop-stage", "5")
@@ -189,20 +164,15 @@ class TestRecipe:
         (folder / "theirs/nobody_x.wav").write_bytes(b"")
         command = "mine=sh -c 'cp {in}_b2/wav/*.wav {out}'"
         done = run("--systems", "b2", "--genders", "f", "--external", "theirs=theirs",
-                   "--external-command", command)  # fmt: skip
+                   "--external-command", command, "--stop-stage", "9")  # fmt: skip
         assert "theirs: names end in _x behind the utterance" in done.stdout
         assert re.search(r"1 of \d+ files are of no utterance .*: nobody", done.stdout)
-        with (folder / "exp/results/metrics.csv").open() as stream:
-            rows = [r for r in csv.DictReader(stream) if r["split"] == "small_test_f"]
-        of = ("family", "attacker", "evaluator", "metric", *COLUMNS)
-        found = {
-            s: {tuple(r[name] for name in of): r["value"] for r in rows
-                if r["system"] == s and r["family"] != "calibration"
-                and r["metric"] != "eer_difference"}  # it stands once for a pair
-            for s in ("b2", "theirs", "mine")
-        }  # fmt: skip
-        assert len(found["b2"]) > 60
-        assert found["theirs"] == found["b2"] == found["mine"]
+        metrics = folder / "exp/metrics"
+        figures = [*(metrics / "b2").glob("*/*/small_test_f/metrics.json")]
+        assert len(figures) == 9
+        for path, system in product(figures, ("theirs", "mine")):
+            same = metrics / system / path.relative_to(metrics / "b2")
+            assert same.read_bytes() == path.read_bytes(), same
         told = json.loads((folder / "data/small_test_trials_f_theirs/conf.json").read_text())
         assert told["system"]["anonymiser"] == "external"
 

@@ -38,14 +38,9 @@ def make_small_folder(folder: Path) -> None:
 
 
 def start(folder: Path, environment: dict[str, str], backend: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        ["./run.sh", "--systems", "b2"],
-        cwd=folder,
-        env={**environment, "cmd_backend": backend},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+    env = {**environment, "cmd_backend": backend}
+    how = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    return subprocess.Popen(["./run.sh", "--systems", "b2"], cwd=folder, env=env, **how)
 
 
 def end(started: subprocess.Popen[str]) -> str:

@@ -33,7 +33,7 @@ from steps.standalone.job import JOURNAL
 from steps.standalone.protection import MARK
 from steps.standalone.stream import Recording, open_pipe
 from steps.training.audio import TrainingAudio
-from tests.recipes import ROOT
+from tests.recipes import ROOT, put_program
 from tests.refusals import refuses
 from tests.waiting import wait_for
 from tests.world import encoded_by_av, voice
@@ -62,10 +62,8 @@ def test_the_documented_stream_command_put_a_line_before_the_audio(tmp_path):
     for name in ("speech.wav", "talk.wav", "recordings/anna-1.wav"):
         soundfile.write(tmp_path / name, wave, RATE)
     (tmp_path / "key").write_text("a key of sixteen or more\n")
-    (tmp_path / "bin").mkdir()
     for tool, line in (("arecord", "tail -c +45 speech.wav"), ("aplay", "exec cat >played.raw")):
-        (tmp_path / "bin" / tool).write_text(f"#!/bin/sh\n{line}\n")
-        (tmp_path / "bin" / tool).chmod(0o755)
+        put_program(tmp_path / "bin" / tool, f"#!/bin/sh\n{line}\n")
     path = f"{tmp_path}/bin:{os.environ['PATH']}"
     lines = [line for line in documented() if line and "PER=" not in line]
     assert len(lines) == 5
@@ -78,9 +76,8 @@ def test_the_documented_stream_command_put_a_line_before_the_audio(tmp_path):
     assert (tmp_path / "played.raw").stat().st_size == 2 * RATE
     made = np.frombuffer((tmp_path / "played.raw").read_bytes(), "<i2") / 32768
     assert made.any() and np.abs(made[:RATE] - wave).max() > 0.01
-    assert (
-        soundfile.info(tmp_path / "protected/anna-1.wav").frames >= RATE
-    )  # with ends of one length
+    # With ends of one length.
+    assert soundfile.info(tmp_path / "protected/anna-1.wav").frames >= RATE
 
 
 NOISE = 0.1 * np.random.default_rng(0).standard_normal(RATE)
@@ -337,15 +334,14 @@ def test_names_of_files_as_people_have_them(tmp_path):
     assert protect(tmp_path).keys() == found.keys()
 
 
-def test_folders_that_are_not_utf8_ended_in_a_traceback(tmp_path, monkeypatch):
+def test_folders_that_are_not_utf8_ended_in_a_traceback(tmp_path):
     """Also a remark on such a name; after hours, as the account was written."""
-    monkeypatch.setattr(soundfile, "check_format", lambda kind, *_: kind != "AU")
     place = tmp_path / os.fsdecode(b"\xe4")
-    put(place / "in" / os.fsdecode(b"\xe4.au"), encoded(VOICE, "AU"))
-    assert protect(place).keys() == {os.fsdecode(b"\xe4.au.wav")}
+    put(place / "in" / os.fsdecode(b"\xe4.wve"), encoded(VOICE, "AU"))
+    assert protect(place).keys() == {os.fsdecode(b"\xe4.wve.wav")}
     told = json.loads((place / "out.account.json").read_text())
     assert told["out"].endswith(r"\xe4/out") and told["source"].endswith(r"\xe4/in")
-    assert told["files"][r"\xe4.au"]["warnings"] == [r"it became \xe4.au.wav"]
+    assert told["files"][r"\xe4.wve"]["warnings"] == [r"it became \xe4.wve.wav"]
 
 
 def test_links_are_followed_once_and_none_vanishes(tmp_path, capsys):
@@ -529,6 +525,19 @@ def test_formats_that_libsndfile_does_not_read_in_a_folder(tmp_path, capfd):
     assert made(tmp_path).keys() == {"memo.m4a.wav", "memo1.wav"}
 
 
+def test_formats_were_written_that_say_another_rate_or_cannot_be_read(tmp_path):
+    """Sound Designer's, Psion's and FastTracker's: nobody could hear what was in OUT."""
+    for name in soundfile.available_formats().keys() - {"RAW"}:
+        put(tmp_path / f"in/{name}.{name.lower()}")
+    protect(tmp_path)
+    for path in (tmp_path / "out").glob("[!.]*"):
+        found = AudioFile.open(path)
+        assert (path.name, found.rate, found.frames) == (path.name, RATE, len(VOICE))
+    assert {path.name for path in (tmp_path / "out").glob("*.*.wav")} == {
+        "SD2.sd2.wav", "WVE.wve.wav", "XI.xi.wav"
+    }  # fmt: skip
+
+
 @contextmanager
 def room_for(size: int) -> Iterator[None]:
     """No file can be longer, as on a disk that is full."""
@@ -591,6 +600,15 @@ def test_files_say_that_they_are_synthetic_and_lose_other_tags(tmp_path, capsys)
     for path in (tmp_path / "out").iterdir():
         assert b"Anna" not in path.read_bytes()
         assert (MARK.encode() in path.read_bytes()) == (path.suffix not in (".au", ".jsonl"))
+
+
+def test_files_of_floats_told_the_second_at_which_they_were_made(tmp_path):
+    """So a key did not give the same file again, and drawn names told an order."""
+    for kind in ("wav", "aiff", "caf", "rf64"):
+        put(tmp_path / f"in/x.{kind}", encoded(VOICE, kind.upper(), "FLOAT"))
+    protect(tmp_path)
+    for path in (tmp_path / "out").glob("x.*"):
+        assert soundfile.info(path).subtype == "FLOAT" and b"PEAK" not in path.read_bytes().upper()
 
 
 def put_in(folder: Path, name: str) -> str:

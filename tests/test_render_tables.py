@@ -126,11 +126,10 @@ def test_recordings_by_two_evaluators_had_rows_that_looked_the_same(page: Path) 
     row = "test_f b2 verification ignorant {} OA named/recordings=all {} 0.2 0.4\n"
     figures = DATA + row.format("e/cosine", 0.3) + row.format("other/cosine", 0.25)
     (page.parent / "run/metrics.csv").write_text(metrics_csv(figures))
-    made = rendered(page, "recordings run split=test systems=b2")
+    asked = "recordings run split=test systems=b2"
+    made = rendered(page, asked)
     assert "ignorant | e/cosine | EER" in made and "ignorant | other/cosine | EER" in made
-    assert "ignorant | EER" in rendered(
-        page, "recordings run split=test systems=b2 evaluators=other/cosine"
-    )
+    assert "ignorant | EER" in rendered(page, f"{asked} evaluators=other/cosine")
 
 
 @pytest.mark.parametrize("who", ["white_box e/plda", "white_box_backend e/cosine"])
@@ -226,11 +225,8 @@ def test_every_table_of_a_page_is_had_as_latex(tmp_path: Path) -> None:
     first, second = ((tmp_path / f"tex/P_{n}.tex").read_text() for n in ("A_B", "Next"))
     assert r"\caption{A \& B}" in first and r"a\_1 & EER (\%) \\" in first
     assert r"\texttt{b2r} & \textbf{$-$1.2} $\pm$ 3 \\" in first and "x|y &  \\\\" in first
-    assert (
-        "\\midrule\n{}[0, $\\times$] \\\\" in second
-        and r"\caption{Next}" in second
-        and "c \\\\" in second
-    )
+    wanted = ("\\midrule\n{}[0, $\\times$] \\\\", r"\caption{Next}", "c \\\\")
+    assert not [words for words in wanted if words not in second]
     assert {path.stem for path in (tmp_path / "tex").iterdir()} == {"P_A_B", "P_Next", "P_Next_2"}
     page.write_text("words\n")
     refuses(r"P\.md: has no table", main, ["--latex", str(tmp_path / "out"), str(page)])

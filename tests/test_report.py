@@ -38,7 +38,7 @@ from local.report.results import Results, load_results
 from local.report.tables import SPECS, TERMS, cards
 from local.report.wording import render
 from tests.browser import check_page, opened, unfold
-from tests.refusals import refuses
+from tests.refusals import refuses, refuses_words
 from tests.report_rows import (
     Figure,
     SpeakerFigure,
@@ -77,9 +77,7 @@ def voices(noise: float, seed: int) -> Vectors:
     return made
 
 
-def write_scores(
-    folder: Path, enrolments: Vectors, trials: Vectors, *, pairs: bool = False
-) -> tuple[Path, Path]:
+def write_scores(folder: Path, enrolments: Vectors, trials: Vectors, *, pairs=False):
     """All comparisons but those of an utterance with itself: `trials` and `scores` in a folder."""
     folder.mkdir(parents=True)
     lists, scores = [], []
@@ -249,11 +247,6 @@ def read_csv(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(stream))
 
 
-def value_of(rows: list[dict[str, str]], *where: str) -> str:
-    """A figure by system, attacker and metric."""
-    return next(r["value"] for r in rows if (r["system"], r["attacker"], r["metric"]) == where)
-
-
 def test_pictures_of_one_evaluator_share_their_axes() -> None:
     """Histograms and zoo plots of two systems looked alike, whatever their scores were."""
     similar, attacks = [], []
@@ -349,7 +342,8 @@ class TestCollect:
             ("gain of D_ECE (dB), all pairs", "similarity", "g_d_ece"),
         ):
             assert shown[title].split()[0] == number(float(value[family, metric]))
-        assert value["gains", "d_ece_oo"] == value_of(rows, "original", "unprotected", "d_ece")
+        bare = (r for r in rows if (r["attacker"], r["metric"]) == ("unprotected", "d_ece"))
+        assert value["gains", "d_ece_oo"] == next(bare)["value"]
         assert heading in html.unescape((report / "report.html").read_text())
 
     def test_clips_are_short_and_of_the_worst(self, results: Path) -> None:
@@ -432,11 +426,8 @@ class TestPage:
     def test_all_pictures_are_there_as_svg_and_pdf(self, report: Path) -> None:
         text = (report / "report.html").read_text()
         pictures = re.findall(r'<figure id="picture-([^"]+)"', text)
-        kinds = {name.split("_")[0] for name in pictures}
-        assert kinds == {
-            *("deid-gvd", "recordings", "similarity", "ece"),
-            *("ridge", "cmc", "people", "actual"),
-        }
+        kinds = "actual cmc deid-gvd ece people recordings ridge similarity"
+        assert sorted({name.split("_")[0] for name in pictures}) == kinds.split()
         pdfs = {path.stem: path.read_bytes() for path in (report / "figures").iterdir()}
         assert set(pdfs) == set(pictures)
         assert all(data.startswith(b"%PDF") and len(data) > 4000 for data in pdfs.values())
@@ -445,9 +436,7 @@ class TestPage:
         """Names beside matrices were 2.3 points high. A picture is 3.5 inches wide, and on a phone
         of 360 pixels 306: 6.8 points are 8 pixels."""
         svgs = re.findall(r"<figure.*?<svg.*?</svg>", (report / "report.html").read_text(), re.S)
-        sizes = [
-            float(size) for svg in svgs for size in re.findall(r"font(?:-size)?: ([\d.]+)px", svg)
-        ]
+        sizes = [*map(float, re.findall(r"font(?:-size)?: ([\d.]+)px", "".join(svgs)))]
         assert len(sizes) > 250
         assert min(sizes) >= 6.8
 
@@ -523,19 +512,14 @@ def test_empty_results_give_a_page_and_no_folder_is_an_error(tmp_path: Path) -> 
     (tmp_path / "results").mkdir()
     text = report_of(tmp_path / "results")
     assert "No attack was measured" in text and "run stage 11" in text
-    refuses(
-        "no such folder of results",
-        make_report,
-        [str(tmp_path / "nothing"), str(tmp_path / "report")],
-    )
+    nothing = (tmp_path / "nothing", tmp_path / "report")
+    refuses_words("no such folder of results", make_report, *nothing)
 
 
 def test_the_origin_is_not_the_command_of_another_recipe_that_began_since(tmp_path, monkeypatch):
     """NIST's results named the white-box study, which was started in the same folder meanwhile."""
-    log = tmp_path / "cmdline.log"
-    log.write_text(
-        "2026-11-22 07:43:28  73ddc50  ./nist.sh\n2026-11-22 07:56:59  73ddc50  ./generators.sh\n"
-    )
+    log, began = tmp_path / "cmdline.log", "2026-11-22 07:43:28  73ddc50  ./"
+    log.write_text(f"{began}nist.sh\n{began}generators.sh\n")
     monkeypatch.setenv("PSEUDOVOX_COMMAND", "./nist.sh")
     assert origin(log)["command"] == "./nist.sh"
     monkeypatch.delenv("PSEUDOVOX_COMMAND")
@@ -547,14 +531,6 @@ def test_figures_that_are_not_defined_are_named() -> None:
     found = of_rows([figure("a", "similarity", "deid", 0.5), figure("b", "similarity", "g_vd", "")])
     (said,) = [text for text in not_measured(found) if "not defined" in text]
     assert "1 figures are not defined on this data: g_vd (b, t_f)" in said
-
-
-def heard(recogniser: str, metric: str, **values: float) -> list[Figure]:
-    """The words that a recogniser made of original speech and of systems."""
-    return [
-        figure(system, "utility", metric, x, x - 0.01, x + 0.01, evaluator=recogniser)
-        for system, x in values.items()
-    ]
 
 
 ATTACKED = [figure(system, "ignorant", "eer", 0.3) for system in "abc"]
@@ -597,10 +573,10 @@ def test_groups_whose_eers_are_not_defined_broke_the_report() -> None:
 
 @pytest.mark.slow
 def test_a_dash_stays_last_when_a_column_is_sorted(tmp_path: Path, browser: Any) -> None:
-    figures = [*ATTACKED, *heard("moonshine", "wer", b=0.2, c=0.1)]
-    results = of_rows(figures)
+    by = {"evaluator": "moonshine"}
+    heard = [figure(s, "utility", "wer", x, **by) for s, x in (("b", 0.2), ("c", 0.1))]
     path = tmp_path / "report.html"
-    path.write_text(page_of(results))
+    path.write_text(page_of(of_rows([*ATTACKED, *heard])))
     with opened(browser, path) as (shown, complaints):
         unfold(shown)
         table = shown.locator('table[aria-label="By group of people"]')

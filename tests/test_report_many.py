@@ -5,6 +5,7 @@ They are written as `local/collect_results.py` writes them, not measured.
 
 import json
 import re
+from collections import defaultdict
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -52,9 +53,7 @@ class Made:
     out: Path
     figures: list[Figure] = field(default_factory=list)
     speakers: list[SpeakerFigure] = field(default_factory=list)
-    pictures: dict[str, list[Entry]] = field(
-        default_factory=lambda: {k: [] for k in ("similarity", "searches", "attacks")}
-    )
+    pictures: dict[str, list[Entry]] = field(default_factory=lambda: defaultdict(list))
     clips: list[Entry] = field(default_factory=list)
     systems: dict[str, Entry] = field(default_factory=dict)
 
@@ -122,10 +121,9 @@ def add_search(made: Made, of: tuple[str, ...], rng: np.random.Generator) -> Non
     curve = np.sort(rng.uniform(0.05, 0.9, 50))
     where = dict(zip(("evaluator", "split", "system"), of[:3], strict=True)) | {"attacker": ""}
     chance = np.linspace(0.05, 0.6, 50)
-    made.pictures["searches"].append(
-        {"where": where, "cmc": curve.tolist(), "chance_clustered": chance.tolist(),
-         "chance": (chance + 0.1).tolist()}
-    )  # fmt: skip
+    curves = {"cmc": curve, "chance_clustered": chance, "chance": chance + 0.1}
+    entry = {"where": where} | {name: values.tolist() for name, values in curves.items()}
+    made.pictures["searches"].append(entry)
 
 
 def add_clips(made: Made, seconds: float, rng: np.random.Generator) -> None:
@@ -268,19 +266,12 @@ def test_words_by_target(tmp_path: Path) -> None:
         made.row(("asr", "t_f", system, "utility"), "A", "wer", 0.04 + 0.02 * n)
     (picture,) = draw_utility(of_rows(made.figures), tmp_path).pictures
     assert picture.title == "Word error rate by target voice, const_NN, t_f"
-    assert (
-        "best at const_00 (6.0 %), worst at const_02 (10.0 %); original speech 4.0 %."
-        in picture.alt
-    )
+    told = "best at const_00 (6.0 %), worst at const_02 (10.0 %); original speech 4.0 %."
+    assert told in picture.alt
     assert draw_utility(of_rows(made.figures[:-1]), None).pictures == []
 
 
 def test_many_series_can_be_told_apart() -> None:
-    looks = {
-        (draw.colour(i), draw.line(i), draw.marker(i), draw.look(i)["markerfacecolor"])
-        for i in range(24)
-    }
-    assert len(looks) == 24
     assert len({(draw.colour(i), draw.line(i)) for i in range(24)}) == 24
 
 

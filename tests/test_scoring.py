@@ -33,9 +33,8 @@ def folder(tmp_path):
     write_archive(tmp_path / "e" / "spk_xvector", enrolled)
     write_map(tmp_path / "e" / "num_utts.ark", {"p1": 1, "p10": 5, "p2": 2})
     many = {f"s{i // 5:02d}-{i}": rng.standard_normal(6) + i // 5 for i in range(100)}
-    backends.write_backend(
-        tmp_path / "plda", train_backend(many, {u: u.split("-")[0] for u in many}, 4)
-    )
+    plda = train_backend(many, {u: u.split("-")[0] for u in many}, 4)
+    backends.write_backend(tmp_path / "plda", plda)
     kinds = ("nontarget", "target")
     lines = [f"{spk} {u} {kinds[UTT2SPK[u] == spk]}" for spk in enrolled for u in UTTS]
     (tmp_path / "trials").write_text("\n".join(reversed(lines)) + "\n")
@@ -68,9 +67,8 @@ def test_models_of_few_enrolled_utterances(folder):
     write_map(folder / "d/spk2utt", spk2utt)
     (folder / "d/enrolls").write_text("".join(f"{u}\n" for u in UTTS if u[-1] in "23"))
     vectors = read_segments(folder / "o").vectors
-    write_archive(folder / "o/spk_xvector", {
-        spk: np.mean([vectors[f"{spk}-0{n}"] for n in (2, 3)], axis=0) for spk in spk2utt
-    })  # fmt: skip
+    means = {s: np.mean([vectors[f"{s}-0{n}"] for n in (2, 3)], axis=0) for s in spk2utt}
+    write_archive(folder / "o/spk_xvector", means)
     write_map(folder / "o/num_utts.ark", dict.fromkeys(spk2utt, 2))
     paths = [str(folder / name) for name in ("o", "p", "trials", "scores")]
     few = ["--enrolled", "1", "--enrolled", "5"]
@@ -80,9 +78,8 @@ def test_models_of_few_enrolled_utterances(folder):
     message = r"trials:1: recording p2-03 is compared with p2, a model .* \(6 of 36 .*--allow-self"
     refuses_words(message, score_trials.main, *options, *paths)
     accepts(score_trials.main, *options, "--allow-self", *paths)
-    whole, one, five = (
-        as_dict(read_scores(folder / f"scores{end}")) for end in ("", "_enrolled_1", "_enrolled_5")
-    )
+    names = ("scores", "scores_enrolled_1", "scores_enrolled_5")
+    whole, one, five = (as_dict(read_scores(folder / name)) for name in names)
     assert five == pytest.approx(whole, abs=1e-5)
     backend = load_normalised(str(folder / "plda"), 0)
     right = backend.right(np.stack([read_segments(folder / "p").vectors["p1-00"]]))

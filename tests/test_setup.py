@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.recipes import ROOT, Done, run_words
+from tests.recipes import ROOT, Done, put_program, run_words
 
 
 @pytest.fixture
@@ -65,7 +65,6 @@ def test_a_venv_of_a_python_that_others_cannot_run_was_up_to_date(shared):
 def bare(tmp_path: Path) -> Path:
     """A checkout that is not set up, and no Python but those in bin/."""
     (tmp_path / "utils").mkdir()
-    (tmp_path / "bin").mkdir()
     for path in (ROOT / "utils/setup.sh", ROOT / "constraints.txt", *ROOT.glob("requirements*")):
         shutil.copy(path, tmp_path / path.relative_to(ROOT))
     for name in ("python3.11", "python3.12", "python3.13", "python3"):
@@ -74,8 +73,7 @@ def bare(tmp_path: Path) -> Path:
 
 
 def put(folder: Path, name: str, script: str) -> None:
-    (path := folder / "bin" / name).write_text(f"#!/bin/sh\n{script}\n")
-    path.chmod(0o755)
+    put_program(folder / "bin" / name, f"#!/bin/sh\n{script}\n")
 
 
 def begin(folder: Path, **given: str) -> str:

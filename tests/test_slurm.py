@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.recipes import ROOT, Done, run_words
+from tests.recipes import ROOT, Done, put_program, run_words
 from tests.refusals import refuses
 from tests.slurm_cluster import local_slurm
 from tests.waiting import LIMIT, ended, wait_for
@@ -48,8 +48,7 @@ def test_why_no_job_can_be_submitted(tmp_path, monkeypatch):
         ("sinfo", "exit 0", ""),
     ):
         if name:
-            (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
-            (tmp_path / name).chmod(0o755)
+            put_program(tmp_path / name, f"#!/bin/sh\n{text}\n")
         assert why_not().startswith(why) and bool(why_not()) == bool(why)
 
 
@@ -115,10 +114,8 @@ def test_states_that_a_test_cluster_does_not_have(tmp_path):
     runs = {}
     for state in ("OUT_OF_MEMORY", "NODE_FAIL", "PREEMPTED"):  # side by side: all wait for logs
         programs = tmp_path / state / "bin"
-        programs.mkdir(parents=True)
         for name in ("sbatch", "scontrol", "squeue", "scancel"):
-            (programs / name).write_text("#!/bin/bash\n" + FAKE_SQUEUE.replace("STATE", state))
-            (programs / name).chmod(0o755)
+            put_program(programs / name, "#!/bin/bash\n" + FAKE_SQUEUE.replace("STATE", state))
         env = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}
         runs[state] = subprocess.Popen(
             words, cwd=tmp_path / state, env=env, stderr=subprocess.PIPE, text=True
@@ -153,14 +150,12 @@ def test_a_stopped_launcher_cancels_what_it_submitted(start, slurm, tmp_path, si
 
 @pytest.mark.slow
 def test_a_squeue_that_fails_now_and_then_is_no_failure(start, slurm, tmp_path):
-    (tmp_path / "bin").mkdir()
-    squeue = tmp_path / "bin/squeue"
-    squeue.write_text(
+    put_program(
+        tmp_path / "bin/squeue",
         f"#!/bin/bash\necho >>{tmp_path}/asked\n[[ $(wc -l <{tmp_path}/asked) -gt 3 ]] "
         "|| { echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1; }\n"
-        f'PATH={slurm["PATH"]} exec squeue "$@"\n'
+        f'PATH={slurm["PATH"]} exec squeue "$@"\n',
     )
-    squeue.chmod(0o755)
     path = f"{tmp_path}/bin:{slurm['PATH']}"
     asked_often = "until [[ $(wc -l <asked) -gt 3 ]]; do sleep 0.1; done"
     with start("JOB=1:2", "x.JOB.log", "bash", "-c", asked_often, PATH=path) as run:
@@ -171,8 +166,7 @@ def test_a_squeue_that_fails_now_and_then_is_no_failure(start, slurm, tmp_path):
 def test_a_controller_that_hung_held_the_launcher_for_ever(tmp_path, monkeypatch, capsys):
     """Stand-ins that never answer: looking goes on, submitting says that nobody knows."""
     for name in ("squeue", "sbatch", "scancel"):
-        (tmp_path / name).write_text("#!/bin/bash\nexec sleep 60\n")
-        (tmp_path / name).chmod(0o755)
+        put_program(tmp_path / name, "#!/bin/bash\nexec sleep 60\n")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setattr("utils.slurm.CALL_WAIT", 0.1)
     monkeypatch.setattr("utils.slurm.TRIES", 1)
@@ -239,9 +233,7 @@ REFUSED = (
 
 def on_a_full_cluster(folder: Path, most: int, refusal: str, jobs: int) -> Done:
     for name in ("sbatch", "squeue", "scontrol", "scancel"):
-        (path := folder / "bin" / name).parent.mkdir(exist_ok=True)
-        path.write_text(FULL)
-        path.chmod(0o755)
+        put_program(folder / "bin" / name, FULL)
     (folder / "queue").mkdir(exist_ok=True)
     env = {**os.environ, "PATH": f"{folder}/bin:{os.environ['PATH']}"}
     env |= {"MOST": str(most), "REFUSAL": refusal, "FAILED": FAILED}

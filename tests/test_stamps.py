@@ -18,30 +18,6 @@ from utils import digests, stamps
 from utils.tables import write_timed
 
 
-def step_of(words: Sequence[str]) -> stamps.Step:
-    """A step of `OUT [--also OUT]... [--maybe OUT]... -- COMMAND...`."""
-    end = words.index("--")
-    outs, maybe = [words[0]], []
-    for option, out in zip(words[1:end:2], words[2:end:2], strict=True):
-        (outs if option == "--also" else maybe).append(out)
-    return stamps.Step(outs, words[end + 1 :], maybe)
-
-
-def is_current(words: Sequence[str]) -> bool:
-    """Whether a step is up to date, as the driver asks; it begins one that is not."""
-    step = step_of(words)
-    step.settle()
-    if step.why() is None:
-        return True
-    step.begin()
-    return False
-
-
-def check(words: Sequence[str]) -> bool:
-    """Whether a step is up to date."""
-    return step_of(words).why() is None
-
-
 def why(out: str, *command: str, remade: Sequence[str] = ()) -> str | None:
     return stamps.Step([out], command).why(remade)
 
@@ -101,16 +77,14 @@ def write_checkpoint(path: Path, columns: Sequence[str], rows: list[list[object]
 
 
 @pytest.mark.parametrize(
-    ("table", "write", "counts"),
+    ("table", "write", "new"),
     [
         ("training.tsv", write_timed, False),
         ("checkpoints/step-5.pt", write_checkpoint, False),
         ("training.tsv", write_checkpoint, True),  # nothing says that it holds seconds
     ],
 )
-def test_the_time_that_a_training_took_does_not_change_what_was_made_of_it(
-    work, table, write, counts
-):
+def test_the_time_that_a_training_took_does_not_change_what_was_made_of_it(work, table, write, new):
     """The digest of a figure's settings had the CPU time of the training of its encoder in it."""
     digests = set()
     for seconds in (0.3, 0.4):
@@ -121,7 +95,7 @@ def test_the_time_that_a_training_took_does_not_change_what_was_made_of_it(
         digests.add(stamps.provenance(Path("scores")))
         shutil.rmtree("encoder")
         shutil.rmtree("scores")
-    assert (len(digests) > 1) == counts
+    assert (len(digests) > 1) == new
 
 
 def test_a_killed_run_leaves_nothing_that_looks_finished(work):
@@ -270,29 +244,25 @@ def speech(work: Path) -> Path:
 
 
 @pytest.mark.parametrize("change", [lambda p: p.write_bytes(b"speech of b"), Path.unlink])
-@pytest.mark.parametrize("remember", [False, True])
-def test_audio_that_was_overwritten_or_deleted_was_not_noticed(
-    speech, monkeypatch, change, remember
-):
+@pytest.mark.parametrize("kept", [False, True])
+def test_audio_that_was_overwritten_or_deleted_was_not_noticed(speech, monkeypatch, change, kept):
     """Only files directly in a stamped folder were digested: "nothing to do" was said."""
     monkeypatch.setattr(digests, "SETTLED", -9e9)
     for step, audio in (
-        (["data/x", "--", "prepare"], f"{speech}/corpus/s/a.flac"),
-        (["data/x_b2", "--", "protect", "data/x"], "data/x_b2/wav/a.wav"),
+        (["data/x", "prepare"], f"{speech}/corpus/s/a.flac"),
+        (["data/x_b2", "protect", "data/x"], "data/x_b2/wav/a.wav"),
     ):
-        if not remember:
+        if not kept:
             monkeypatch.setattr(stamps, "MEMORY", Path("nowhere/digests"))
-        assert check(step)
+        assert why(*step) is None
         old = Path(audio).read_bytes()
         change(Path(audio))
-        assert not check(step)
-        reason = stamps.Step([Path(step[0])], step[2:]).why() or ""
-        assert audio.removeprefix("data/x_b2/") + " not as the step left it" in reason
+        assert f"{audio.removeprefix('data/x_b2/')} not as the step left it" in str(why(*step))
         Path(audio).write_bytes(old)
-        assert check(step)
+        assert why(*step) is None
     Path("data/x_b2/log/protect.1.log").write_text("another run looked at it")
     shutil.rmtree("data/x_b2/split2")
-    assert check(step)
+    assert why(*step) is None
 
 
 def test_a_corpus_counted_by_names_and_sizes_only(work):
@@ -313,14 +283,13 @@ def test_a_corpus_counted_by_names_and_sizes_only(work):
 
 def test_files_that_have_not_changed_are_not_read_again(speech, monkeypatch):
     """And a memory that is broken is made anew; a file written a moment ago is not trusted yet."""
-    step = ["data/x_b2", "--", "protect", "data/x"]
     read: list[str] = []
     of_file = digests._read_file
     monkeypatch.setattr(digests, "_read_file", lambda path: read.append(str(path)) or of_file(path))
 
     def n_read() -> int:
         read.clear()
-        assert check(step)
+        assert why("data/x_b2", "protect", "data/x") is None
         return len(read)
 
     monkeypatch.setattr(digests, "SETTLED", 9e9)  # with 2 s a busy machine is late for it
@@ -418,17 +387,23 @@ def test_a_step_began_while_a_job_of_its_folder_lived(work):
     assert log.exists()
 
 
-OLD = ["data/x", "--also", "data/y", "--maybe", "data/z", "--", "prepare", "old"]
-NEW = [*OLD[:-1], "new"]
+def begun(corpus: str) -> stamps.Step | None:
+    """The step of a corpus, begun as by the driver if it is not up to date; else None."""
+    step = stamps.Step(["data/x", "data/y"], ["prepare", corpus], ["data/z"])
+    step.settle()
+    if step.why() is None:
+        return None
+    step.begin()
+    return step
 
 
-def prepare(step: list[str]) -> None:
+def prepare(corpus: str) -> None:
     """Make data/x and data/y; only the old corpus has data/z."""
-    if not is_current(step):
-        for name in "xyz" if step is OLD else "xy":
+    if step := begun(corpus):
+        for name in "xyz" if corpus == "old" else "xy":
             Path("data", name).mkdir(parents=True)
-            Path("data", name, "table").write_text(step[-1])
-        step_of(step).finish()
+            Path("data", name, "table").write_text(corpus)
+        step.finish()
 
 
 def test_a_run_that_was_killed_lost_what_was_finished(work, monkeypatch):
@@ -449,21 +424,20 @@ def test_a_run_that_was_killed_lost_what_was_finished(work, monkeypatch):
     for moment in range(1000):
         (work / str(moment)).mkdir()
         monkeypatch.chdir(work / str(moment))
-        prepare(OLD)
+        prepare("old")
         left = moment
         with monkeypatch.context() as killed, contextlib.suppress(KeyboardInterrupt):
             for name in ("rename", "unlink", "mkdir", "write_text", "replace"):
                 killed.setattr(Path, name, kill(getattr(Path, name)))
             killed.setattr(shutil, "rmtree", kill(shutil.rmtree))
-            prepare(NEW)
-        found = next(step for step in (OLD, NEW) if is_current(step))
+            prepare("new")
+        found = next(corpus for corpus in ("old", "new") if begun(corpus) is None)
         for name in "xy":
-            assert Path("data", name, "table").read_text() == found[-1]
-        assert Path("data/z/table").exists() == (found is OLD)
+            assert Path("data", name, "table").read_text() == found
+        assert Path("data/z/table").exists() == (found == "old")
         if left >= 0:
             break
-    assert found is NEW
-    assert moment > 20
+    assert found == "new" and moment > 20
 
 
 def test_figures_are_current_as_long_as_all_that_they_rest_on_is(work):
@@ -551,11 +525,11 @@ def test_a_checkout_of_another_owner_counted_as_none(checkout, tmp_path, monkeyp
 def test_a_script_called_a_program_that_was_no_program_any_more():
     """local/challenge_lists.sh ended at utils/stamps.py, which only the driver had imported."""
     root = stamps.ROOT
-    scripts = [
+    scripts = (
         path for top in ("egs/TEMPLATE", "local", "utils") for path in root.glob(f"{top}/*.sh")
-    ]
+    )
     called = r"^\s*(?:exec )?((?:utils|steps|local)/\w+\.py)\b"
-    names = {name for path in scripts for name in re.findall(called, path.read_text(), re.M)}
+    names = {*re.findall(called, "\n".join(p.read_text() for p in scripts), re.M)}
     assert {"utils/stamps.py", "local/run_recipe.py"} <= names
     assert not [name for name in names if not os.access(root / name, os.X_OK)]
 

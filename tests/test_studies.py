@@ -35,18 +35,15 @@ def test_nist_lists_by_hand() -> None:
     # Ordered pairs of a and b: 5·4; of one speaker 3·2 + 2·1. Half of them once.
     assert (len(lists["trial1"]), lists["trial1"].target.sum()) == (20, 8)
     assert (len(lists["trial2"]), lists["trial2"].target.sum()) == (10, 4)
-    assert (len(lists["cross"]), lists["cross"].target.sum()) == (
-        12,
-        4,
-    )  # 003: two nontargets a target
-    pairs = {(e, t) for e, t in zip(lists["trial1"].enrol, lists["trial1"].trial, strict=True)}
+    cross = lists["cross"]  # 003: two nontargets a target
+    assert (len(cross), cross.target.sum()) == (12, 4)
+    pairs, once = (
+        {*zip(lists[name].enrol, lists[name].trial, strict=True)} for name in ("trial1", "trial2")
+    )
     assert ("a-1", "b-2") in pairs and ("b-2", "a-1") in pairs
     assert not any(e == t or "c-1" in (e, t) for e, t in pairs)
-    once = {(e, t) for e, t in zip(lists["trial2"].enrol, lists["trial2"].trial, strict=True)}
     assert once == {(e, t) for e, t in pairs if e < t}
-    for enrol, trial, target in zip(
-        lists["cross"].enrol, lists["cross"].trial, lists["cross"].target, strict=True
-    ):
+    for enrol, trial, target in zip(cross.enrol, cross.trial, cross.target, strict=True):
         assert enrol.endswith("-p1") and trial.endswith("-p1" if target else "-p2")
         assert SPEAKERS[enrol[:-3]] == SPEAKERS[trial[:-3]]
         assert enrol[:-3] != trial[:-3]

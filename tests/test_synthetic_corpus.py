@@ -26,7 +26,7 @@ from steps.synthetic.corpus import (
     words_of,
 )
 from tests.conftest import RunProgram
-from tests.recipes import ROOT
+from tests.recipes import ROOT, Done
 from tests.refusals import refuses
 from tests.waiting import LIMIT
 from utils.datachecks import validate_data_dir
@@ -39,9 +39,7 @@ from utils.tables import read_map, write_map
 def make(run_program: RunProgram) -> RunProgram:
     """Runs the program with AUDIO folder/corpus and DATA folder/data, in that folder."""
 
-    def run(
-        folder: Path, *options: str, check: bool = True, how: RunProgram = run_program
-    ) -> subprocess.CompletedProcess[str]:
+    def run(folder: Path, *options: str, check=True, how: RunProgram = run_program) -> Done:
         folder.mkdir(exist_ok=True)
         words = ["--utterances", "3", *options, "corpus", "data"]
         done = how("steps/make_synthetic_corpus.py", *words, cwd=folder)
@@ -168,12 +166,9 @@ def test_a_killed_run_leaves_nothing_that_looks_finished(make, corpus, tmp_path)
     (tmp_path / "data" / "wav.scp").write_text("older tables\n", encoding="utf-8")
     options = ["--utterances", "3", "--speakers", "8", "corpus", "data"]
     (tmp_path / "t").mkdir()  # a run that is killed cannot clean up after itself
-    killed = subprocess.run(
-        [sys.executable, "-c", MAKE_AND_DIE, *options],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path / "t")},
-        start_new_session=True,
-    )
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path / "t")}
+    words = [sys.executable, "-c", MAKE_AND_DIE, *options]
+    killed = subprocess.run(words, cwd=tmp_path, env=env, start_new_session=True)
     assert killed.returncode == -signal.SIGKILL
     assert not (tmp_path / "data" / "wav.scp").exists()
     every = digests(corpus / "corpus")
@@ -247,9 +242,7 @@ def test_one_voice_reads_what_there_is_to_read(make_data_dir, run_program, run_p
 
 
 @pytest.mark.slow
-def test_a_long_path_is_refused_not_replaced_by_other_voices(
-    make, run_process, tmp_path, monkeypatch
-):
+def test_a_long_path_is_refused_not_replaced_by_others(make, run_process, tmp_path, monkeypatch):
     """eSpeak NG silently looks elsewhere for its data when their path is too long for it."""
     long = tmp_path / ("x" * 200)
     long.mkdir()

@@ -57,10 +57,8 @@ def test_a_full_disk_named_no_file(tmp_path):
     with pytest.raises(IsADirectoryError) as error, atomic_write(tmp_path / "table"):
         pass
     assert error.value.filename == str(tmp_path / "table")
-    with (
-        pytest.raises(OSError, match="No space left") as error,
-        atomic_write(tmp_path / "full") as stream,
-    ):
+    full = pytest.raises(OSError, match="No space left")
+    with full as error, atomic_write(tmp_path / "full") as stream:
         raise OSError(28, "No space left on device")
     assert error.value.filename == str(tmp_path / "full")
     assert stream.closed

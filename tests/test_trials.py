@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from tests.refusals import refuses
-from utils.trials import Scores, Trials, join_scores, read_scores, read_trials, write_scores
+from utils.trials import (
+    Scores,
+    Trials,
+    _pieces,
+    join_scores,
+    read_scores,
+    read_trials,
+    write_scores,
+)
 
 
 def write(path: Path, content: str | bytes) -> Path:
@@ -92,20 +100,23 @@ def test_lists_that_are_read_in_pieces_keep_their_rows_and_lines(tmp_path, monke
     refuses(f"^{path}:6: score 1_0 is not", read_scores, path)
 
 
+def test_a_list_with_runs_of_blanks_was_held_as_a_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr("utils.trials._PIECE", 2)
+    path = write(tmp_path / "scores", "a  b 1\nc d 2\n")
+    assert [line for line, _ in _pieces(path)] == [1, 2]
+
+
 def test_written_scores_are_sorted_and_read_back_exactly(tmp_path):
     rng = np.random.default_rng(1)
-    values = np.concatenate(
-        [rng.normal(size=50) * 10.0 ** rng.integers(-300, 300, 50), [0.1, -0.0]]
-    )
+    values = np.r_[rng.normal(size=50) * 10.0 ** rng.integers(-300, 300, 50), 0.1, -0.0]
     enrol = [f"Zoë{i % 7}" if i % 2 else f"a{i % 7}" for i in range(len(values))]
     trial = [f"u{i}" for i in range(len(values))]
     write_scores(tmp_path / "scores", Scores(enrol, trial, values))
     lines = (tmp_path / "scores").read_bytes().splitlines()
     assert lines == sorted(lines)
     back = read_scores(tmp_path / "scores")
-    assert dict(zip(zip(back.enrol, back.trial, strict=True), back.score, strict=True)) == dict(
-        zip(zip(enrol, trial, strict=True), values, strict=True)
-    )
+    rows = {*zip(enrol, trial, values, strict=True)}
+    assert {*zip(back.enrol, back.trial, back.score, strict=True)} == rows
 
 
 @pytest.mark.parametrize(
@@ -122,25 +133,20 @@ def test_nothing_is_written_that_could_not_be_read(tmp_path, enrol, trial, score
     assert not list(tmp_path.iterdir())
 
 
-def distances(
-    people: int, utts: int, seed: int, gap: float, spread: float
-) -> tuple[Trials, Scores]:
+def distances(people: int, utts: int, seed: int, *, gap=0.0, spread=0.0) -> tuple[Trials, Scores]:
     """Scores of each person's model with all utterances, and what belongs to an utterance alone in
     them; target scores are `gap` lower."""
     rng, names = np.random.default_rng(seed), [f"m{i}" for i in range(people)]
     model, utt = (x.ravel() for x in np.meshgrid(range(people), range(people * utts)))
     target = model == utt // utts
-    score = (
-        rng.normal(size=len(utt))
-        - gap * target
-        + rng.normal(0, spread, (people, people))[model, utt // utts]
-    )
+    alone = rng.normal(size=len(utt))
+    score = alone - gap * target + rng.normal(0, spread, (people, people))[model, utt // utts]
     pairs = [names[i] for i in model.tolist()], [f"u{i}" for i in utt.tolist()]
     return Trials(*pairs, target), Scores(*pairs, score)
 
 
 def test_scores_that_are_distances_read_as_perfect_privacy(caplog):
-    join_scores(*distances(8, 10, 0, gap=1.0, spread=0.0), scores_path="mine")
+    join_scores(*distances(8, 10, 0, gap=1.0), scores_path="mine")
     assert "mine: the EER lies above 50 %, beyond chance" in caplog.text
     assert "are lower scores more alike" in caplog.text
 
@@ -148,11 +154,11 @@ def test_scores_that_are_distances_read_as_perfect_privacy(caplog):
 def test_chance_alone_is_not_taken_for_distances(caplog):
     """Nor are few trials, or few people whose many trials go together (but once in a hundred)."""
     for seed in range(100):
-        join_scores(*distances(8, 10, seed, gap=0.0, spread=0.5))
+        join_scores(*distances(8, 10, seed, spread=0.5))
     assert len(caplog.records) <= 1
     caplog.clear()
     for seed in range(20):
-        join_scores(*distances(8, 10, seed, gap=-0.3, spread=0.0))
+        join_scores(*distances(8, 10, seed, gap=-0.3))
     a_few = Trials(["a", "b", "a"], ["x", "y", "y"], np.array([True, True, False]))
     join_scores(a_few, Scores(a_few.enrol, a_few.trial, np.array([0.0, 0.1, 1.0])))
     assert not caplog.records

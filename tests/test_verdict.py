@@ -13,7 +13,6 @@ import yaml
 
 from local.metrics import recordings as metrics
 from local.metrics.intervals import but, key
-from local.metrics.verification import find_speakers
 from local.report import findings, select, tables
 from local.report.findings import warnings as warned
 from local.report.measures import NOTHING, Value
@@ -22,7 +21,7 @@ from local.report.pictures import channels, recordings
 from local.report.select import Evidence, Level, fold, judge
 from tests.report_rows import Figure, results
 from tests.report_rows import figure as made_up
-from tests.scored import trials_of
+from tests.test_metrics_recordings import listed
 
 CASES = yaml.safe_load(Path(__file__).with_name("verdicts.yaml").read_text())
 
@@ -64,10 +63,8 @@ def test_people_were_hidden_where_their_figures_were_lost() -> None:
 
 def test_who_was_never_attacked_by_several_recordings_was_called_hidden() -> None:
     found = judge(attack({"eer": [0.49, 0.45, 0.53], "several": {"1": [0.49, 0.45, 0.5]}}))
-    assert (
-        str(found)
-        == "? no leak shown: but nobody who passed a control attacked by several recordings"
-    )
+    said = "? no leak shown: but nobody who passed a control attacked by several recordings"
+    assert str(found) == said
 
 
 def test_an_interval_is_folded_whole() -> None:
@@ -85,11 +82,7 @@ def on_rows(function):  # type: ignore[no-untyped-def]
     return lambda *rows: function(results(*rows))
 
 
-people, too_weak, trust, what_now, warnings = map(
-    on_rows,
-    (findings.people, findings.too_weak, findings.trust, findings.what_now, findings.warnings),
-)
-verdicts = on_rows(select.verdicts)
+what_now, verdicts = on_rows(findings.what_now), on_rows(select.verdicts)
 verdict_table = on_rows(lambda found: tables.verdict_table({"": found}))
 verdict_lines, render = on_rows(tables.verdict_lines), on_rows(markdown)
 
@@ -102,10 +95,8 @@ def figure(
     return made_up(system, who, metric, value, low, high, **of)
 
 
-def bare(eer: float = 0.02, high: float = 0.05, gender: str = "f", evaluator: str = "e") -> Figure:
-    return figure(
-        "original", "unprotected", eer, 0.0, high, gender=gender, evaluator=evaluator
-    )  # fmt: skip
+def bare(eer: float = 0.02, high: float = 0.05, **of: str) -> Figure:
+    return figure("original", "unprotected", eer, 0.0, high, **of)
 
 
 def targets(number: int, gender: str = "f", system: str = "b2", who: str = "ignorant") -> Figure:
@@ -238,9 +229,7 @@ def test_the_best_of_many_attackers_who_hear_nothing_was_a_leak(signal, most, le
     """Ten attackers on six people, 30 times: by their own intervals, two of three times, without
     any signal; where one of them hears something, the verdict has to say so."""
     monkeypatch.setattr(metrics, "N_PERMUTATIONS", 199)
-    of = {f"{p}{r}": p for p in "abcdef" for r in range(6)}
-    trials = trials_of([(m, utt, m == person) for utt, person in of.items() for m in "abcdef"])
-    speakers = find_speakers(trials, of, trials_path="t", utt2spk_path="u")
+    trials, speakers = listed(6, 6, "abcdef")
     leaks = alone = 0
     for seed in range(30):
         rng = np.random.default_rng(seed)
@@ -280,10 +269,8 @@ def test_a_learner_without_a_control_passed_by_a_strong_encoder() -> None:
     """Too few people were held out, or attacker.json was lost, and pyannote stood in for it."""
     by, who = {"evaluator": "pyannote/plda"}, "semi_informed_backend"
     figures = [bare(**by), *(figure("b2", a, 0.49, 0.47, 0.52, **by) for a in ("ignorant", who))]
-    record = {
-        "where": {"system": "b2", "attacker": who, "split": "x_f", **by},
-        "held_out_eer": None,
-    }
+    where = {"system": "b2", "attacker": who, "split": "x_f", **by}
+    record = {"where": where, "held_out_eer": None}
     for records in ([record], []):
         found = results(figures, run={"attacks": records})
         assert [a.controlled for a in select.attacks(found, "b2", "x_f")] == [False, False]
@@ -292,17 +279,13 @@ def test_a_learner_without_a_control_passed_by_a_strong_encoder() -> None:
 
 def test_an_attacker_who_fails_a_control_is_no_evidence_and_a_control_no_system() -> None:
     """By an evaluator that is strong without protection, but finds nobody behind one voice."""
-    rows = [
-        figure("original", "unprotected", 0.01, 0.0, 0.02, evaluator="pyannote/cosine"),
-        figure("a", "lazy_informed", 0.49, 0.45, 0.53, evaluator="pyannote/cosine"),
-    ]
-    found = [figure("bn_perm", "lazy_informed", 0.05, 0.0, 0.1, evaluator="pyannote/cosine")]
-    missed = [figure("bn_perm", "lazy_informed", 0.2, 0.1, 0.3, evaluator="pyannote/cosine")]
 
-    dosed, faint = (
-        [figure("bn_leak_40", "lazy_informed", *eer, evaluator="pyannote/cosine")]
-        for eer in ((0.2, 0.1, 0.3), (0.45, 0.4, 0.52))
-    )
+    def lazy(system: str, *eer: float) -> list[Figure]:
+        return [figure(system, "lazy_informed", *eer, evaluator="pyannote/cosine")]
+
+    rows = [bare(0.01, 0.02, evaluator="pyannote/cosine"), *lazy("a", 0.49, 0.45, 0.53)]
+    found, missed = lazy("bn_perm", 0.05, 0.0, 0.1), lazy("bn_perm", 0.2, 0.1, 0.3)
+    dosed, faint = lazy("bn_leak_40", 0.2, 0.1, 0.3), lazy("bn_leak_40", 0.45, 0.4, 0.52)
 
     def heard(more: list[Figure]) -> bool:
         return select.attacks(results([*rows, *more]), "a", "x_f")[0].controlled

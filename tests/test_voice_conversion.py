@@ -84,6 +84,10 @@ def pseudo(system, speaker: SourceSpeaker, *where: str):
     return system.pseudo_speaker(key(system.level, dataset, utt, speaker.speaker), speaker)
 
 
+def target_of(*voices: str, weights: tuple[float, ...] = (1.0,)) -> Target:
+    return Target(np.zeros(6), voices, np.array(weights), F0Stats(0, 0, 0, np.zeros(101)))
+
+
 def test_nearest_voices_and_their_weights():
     vectors = np.array([[2.0, 0.0], [0.0, 5.0], [1.0, 1.0], [-1.0, 0.0], [1.0, 1.0]])
     voices, weights = nearest_voices(np.array([0.5, 0.0]), "abcde", vectors, 3)
@@ -102,9 +106,8 @@ def test_voices_of_an_encoder_whose_speakers_are_alike_had_equal_weights(load, p
     alike = tmp_path / "alike"
     shutil.copytree(pool, alike)
     vectors = read_vectors(pool / "spk_xvector.scp")
-    write_archive(
-        alike / "spk_xvector", {speaker: vectors[speaker] + 60.0 for speaker in sorted(vectors)}
-    )
+    far = {speaker: vectors[speaker] + 60.0 for speaker in sorted(vectors)}
+    write_archive(alike / "spk_xvector", far)
     text = "gender: any\ngenerator: {name: random, averaged: 1}\n"
     made = pseudo(load("anonymiser: voice_conversion\n" + text, alike), source())
     assert len(made.target.voices) == 3
@@ -119,8 +122,7 @@ def test_frames_are_mixed_by_weight(pool):
     queries = match_vectors(source)
 
     def mix(*voices: str, weights: tuple[float, ...]) -> np.ndarray:
-        target = Target(np.zeros(6), voices, np.array(weights), F0Stats(0, 0, 0, np.zeros(101)))
-        return synthesiser.mix(source, target)
+        return synthesiser.mix(source, target_of(*voices, weights=weights))
 
     one, other = mix("f0", weights=(1.0,)), mix("m3", weights=(1.0,))
     assert one.shape == (len(queries), 40)
@@ -132,25 +134,23 @@ def test_frames_are_mixed_by_weight(pool):
     assert one[20, 1:] == pytest.approx(frames.envelope[nearest, 1:].mean(axis=0))
     assert np.ptp(one[:, 0] - source[:, 0]) < 1e-9  # the contour of energy is the source's
     thin = WorldSynthesiser(VoicePool.load(pool), k=9, max_frames=3)  # of all frames, 3
-    target = Target(np.zeros(6), ("f0",), np.ones(1), F0Stats(0, 0, 0, np.zeros(101)))
     kept = frames.envelope[np.arange(3) * len(frames.envelope) // 3]
-    for row in thin.mix(source, target):
+    for row in thin.mix(source, target_of("f0")):
         assert row[1:] == pytest.approx(kept[:, 1:].mean(axis=0))
 
 
 def test_acceptance_11_own_frames_give_the_source_back(pool):
     """With the source's own frames, k = 1 and F0 unchanged, what comes out is copy-synthesis."""
     wave = say(0, 195)  # voice f0
-    target = Target(np.zeros(6), ("f0",), np.ones(1), F0Stats(0, 0, 0, np.zeros(101)))
-    got = WorldSynthesiser(VoicePool.load(pool), k=1).convert(wave, target, lambda f0: f0)
+    synthesiser = WorldSynthesiser(VoicePool.load(pool), k=1)
+    got = synthesiser.convert(wave, target_of("f0"), lambda f0: f0)
     frames = analyse(wave)
     own = synthesise(frames, len(wave))
     loud = frames.envelope[:, 0] > np.quantile(frames.envelope[:, 0], 0.2)  # in the pool
     samples = np.repeat(loud, 160)[: len(wave)]
     error = np.sqrt(np.mean((got - own)[samples] ** 2) / np.mean(own[samples] ** 2))
     assert error < 0.1
-    other = Target(np.zeros(6), ("m3",), np.ones(1), F0Stats(0, 0, 0, np.zeros(101)))
-    got = WorldSynthesiser(VoicePool.load(pool), k=1).convert(wave, other, lambda f0: f0)
+    got = synthesiser.convert(wave, target_of("m3"), lambda f0: f0)
     assert np.sqrt(np.mean((got - own)[samples] ** 2) / np.mean(own[samples] ** 2)) > 0.3
 
 
@@ -217,10 +217,7 @@ def test_a_small_pool_is_noted_and_a_missing_gender_is_an_error(load, pool, tmp_
     assert len([note for note in system.notes if note.startswith("9 voices are mixed")]) == 1
     assert any("100 asked" in note for note in system.notes)
     assert system.is_random is False  # all five are averaged
-    copy = tmp_path / "copy"
-    copy.mkdir()
-    for path in pool.iterdir():
-        (copy / path.name).write_bytes(path.read_bytes())
+    copy = shutil.copytree(pool, tmp_path / "copy")
     (copy / "spk2gender").write_text("".join(f"{s} m\n" for s in GENDERS))
     refuses("gender f", pseudo, load(RANDOM, copy), source(gender="f"))
     (copy / "spk2gender").unlink()
@@ -272,12 +269,8 @@ def test_same_bits_whatever_the_order_and_the_parts(make_data_dir, pool, tmp_pat
     check_in_parts(lambda d, out: run(conf, d, out, pool, "--xvectors", xvectors), data, tmp_path)
     settings = json.loads((tmp_path / "whole/conf.json").read_text())["system"]
     assert "no neural vocoder" in settings["note"]
-    assert settings["generator"] == {
-        "name": "farthest",
-        "candidates": 3,
-        "averaged": 2,
-        "distance": "cosine",
-    }
+    asked = {"name": "farthest", "candidates": 3, "averaged": 2, "distance": "cosine"}
+    assert settings["generator"] == asked
     assert settings["f0"] == "none"
 
 
@@ -356,9 +349,8 @@ def test_what_generator_and_synthesiser_are_given(pool, put_together):
     scale = target.f0.sd / 0.1
     low, silent, high = synthesiser.contour
     assert silent == 0.0
-    assert np.log([low, high]) == pytest.approx(
-        target.f0.mean + scale * (np.log([100.0, 200.0]) - stats.mean)
-    )
+    moved = target.f0.mean + scale * (np.log([100.0, 200.0]) - stats.mean)
+    assert np.log([low, high]) == pytest.approx(moved)
     assert "neural source-filter" in system.settings()["note"]
 
 

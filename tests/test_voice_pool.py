@@ -30,9 +30,8 @@ def sources(make_data_dir, tmp_path: Path) -> tuple[Path, Path, Path]:
     data = make_data_dir(tmp_path / "set", SPEAKERS, seconds=0.02)
     world, xvectors = tmp_path / "world", tmp_path / "xvectors"
     write_archive(world / "world", {utt: frames(utt) for utt in UTTS})
-    write_archive(
-        xvectors / "spk_xvector", {spk: np.full(3, float(i)) for i, spk in enumerate(SPEAKERS)}
-    )
+    vectors = {spk: np.full(3, float(i)) for i, spk in enumerate(SPEAKERS)}
+    write_archive(xvectors / "spk_xvector", vectors)
     return world, data, xvectors
 
 
@@ -111,9 +110,8 @@ def test_making_of_bad_input(sources, tmp_path):
     write_archive(world / "world", {utt: frames(utt)[:, :30] for utt in UTTS})
     refuses(r"world.scp: s1-000: not WORLD frames: \(40, 30\)", make, sources, tmp_path / "pool")
     (world / "world.scp").unlink()
-    refuses(
-        r"world.scp: is missing; make it with steps/extract_world", make, sources, tmp_path / "pool"
-    )
+    said = r"world.scp: is missing; make it with steps/extract_world"
+    refuses(said, make, sources, tmp_path / "pool")
     assert not (tmp_path / "pool").exists()
 
 

@@ -95,9 +95,7 @@ def test_a_language_that_it_does_not_know(recogniser, tmp_path, make_data_dir):
         (("de", 0.9), ("de", 0.6), ""),
     ],
 )
-def test_a_short_recording_that_sounded_like_no_language_was_english(
-    monkeypatch, short, whole, told
-):
+def test_a_recording_that_sounded_like_no_language_was_english(monkeypatch, short, whole, told):
     class Listener:
         def language_of(self, utt, samples, silence):
             return short if silence == 1 else whole

@@ -92,9 +92,8 @@ def test_level_by_hand(tmp_path: Path) -> None:
     encoder = load_encoder("level")
     sine = np.sin(2 * np.pi * 100 * np.arange(RATE) / RATE)
     levels = [encoder.embed(wave) for wave in (sine, sine / 10, -sine, np.zeros(9))]
-    assert [float(level[0]) for level in levels] == pytest.approx(
-        [-3.01, -23.01, -3.01, -100], abs=0.01
-    )
+    wanted = [-3.01, -23.01, -3.01, -100]
+    assert [float(level[0]) for level in levels] == pytest.approx(wanted, abs=0.01)
     write_archive(tmp_path / "e", {"a": levels[0], "b": levels[1]})
     write_archive(tmp_path / "t", {"u": np.float32([7]), "v": np.float32([8])})
     pairs = {"a u": "nontarget", "a v": "target", "b u": "target", "b v": "nontarget"}
@@ -123,17 +122,13 @@ def test_contour_of_energy_by_hand() -> None:
     contour = energy_contour(wave)
     assert sorted({*contour.round(6)}) == [-60, -20, 0] and len(contour) == 140
     encoder = load_encoder("energy")
-    one, two = (
-        encoder.embed(x)
-        for x in (wave, np.concatenate([wave[:19200], np.zeros(4800), wave[3200:]]))
-    )
+    paused = np.concatenate([wave[:19200], np.zeros(4800), wave[3200:]])
+    one, two = map(encoder.embed, (wave, paused))
     assert one[:2] == pytest.approx([-10, 10])  # mean and deviation of speech
     assert one[6:13] == pytest.approx([1, np.log(100), 0, 0, 0, 0, 1], abs=1e-6)
     assert two[12] == pytest.approx(200 / 230) and two[11] == pytest.approx(np.log(30))
     shares = np.square(one[13:25])
-    assert shares[[0, 10]] == pytest.approx([40 / 140, 50 / 140]) and shares.sum() == pytest.approx(
-        1
-    )
+    assert [*shares[[0, 10]], shares.sum()] == pytest.approx([40 / 140, 50 / 140, 1])
     assert one[25:].argmax() == 6  # of 0.5, 0.7, ... Hz: 5 Hz are in the seventh band
 
 
@@ -141,12 +136,8 @@ def test_contour_does_not_hear_the_level_and_the_words_do_not_end_it() -> None:
     """Nor the sign; silence and noise have one, a tenth of a second too, less is refused."""
     encoder, wave = load_encoder("energy"), say(3)
     assert encoder.embed(-0.1 * wave) == pytest.approx(encoder.embed(wave), abs=1e-3)
-    for odd in (
-        np.zeros(RATE),
-        np.random.default_rng(0).standard_normal(RATE),
-        wave[:1600],
-        wave[: RATE // 2],
-    ):
+    noise = np.random.default_rng(0).standard_normal(RATE)
+    for odd in (np.zeros(RATE), noise, wave[:1600], wave[: RATE // 2]):
         assert np.isfinite(encoder.embed(odd)).all()
     refuses("0.09 s long; at least 0.1 s are needed", encoder.embed, wave[:1500])
 

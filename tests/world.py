@@ -3,6 +3,7 @@
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,9 @@ from utils.seeds import Draws
 from utils.tables import read_map, write_id_lists, write_map
 
 RATE = 16000
+needs_wheel = pytest.mark.skipif(
+    find_spec("moonshine_voice") is None, reason="moonshine-voice has no wheel here"
+)
 NETWORK = """
   {channels: [8, 8, 8, 16], kernel_sizes: [5, 3, 3, 1], dilations: [1, 2, 3, 1], embedding: 6,
   attention_channels: 4, se_channels: 4}
@@ -92,9 +96,8 @@ def voice(seconds: float, pitch: float, formant: float, seed: int = 0) -> Float6
     hz = np.fft.rfftfreq(n, 1 / RATE)
     vowels = []
     for factor in (1.0, 1.4):
-        gain = 1 / (1 + ((hz - formant * factor) / 150) ** 2) + 0.3 / (
-            1 + ((hz - 2.8 * formant) / 200) ** 2
-        )
+        low, high = ((hz - formant * factor) / 150) ** 2, ((hz - 2.8 * formant) / 200) ** 2
+        gain = 1 / (1 + low) + 0.3 / (1 + high)
         vowels.append(np.fft.irfft(spectrum * (gain + 0.01), n))
     mix = 0.5 + 0.5 * np.sin(2 * np.pi * 2 * times)
     wave: Float64 = vowels[0] * mix + vowels[1] * (1 - mix)
@@ -153,9 +156,8 @@ def check_in_parts(
     """Rows of a protected set, which are the same, to the bit of the audio, in parts of a speaker
     each that are taken backwards. protect: of a data directory, into a folder."""
     whole, parts = protect(data, folder / "whole"), {}
-    for number, speaker in enumerate(
-        sorted(set(read_map(data / "utt2spk").values()), reverse=True)
-    ):
+    speakers = sorted(set(read_map(data / "utt2spk").values()), reverse=True)
+    for number, speaker in enumerate(speakers):
         part = data / "split2" / str(number + 1)  # keys name the set, not the part
         part.mkdir(parents=True)
         for path in (path for path in data.iterdir() if path.is_file()):
@@ -242,6 +244,20 @@ def audio_of(data: Path) -> TrainingAudio:
     """The audio of a data directory, as trainings take it."""
     wav, utt2spk = read_map(data / "wav.scp"), read_map(data / "utt2spk")
     return load_training_audio(wav, utt2spk, cache_gb=1.0, minimum_seconds=0.5)
+
+
+def make_wavlm(folder: Path, seed: int = 0) -> Path:
+    """A small WavLM of two layers of 16 values in the form of the hub, not trained."""
+    from transformers import WavLMConfig, WavLMModel
+
+    torch.manual_seed(seed)
+    config = WavLMConfig(
+        hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=16,
+        num_conv_pos_embeddings=16, num_conv_pos_embedding_groups=2, conv_dim=[8] * 7,
+        feat_extract_norm="layer",
+    )  # fmt: skip
+    WavLMModel(config).save_pretrained(folder)
+    return folder
 
 
 def some_target(n_values: int, seed: int = 3, pitch: float = 150.0) -> Target:

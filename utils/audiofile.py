@@ -108,8 +108,9 @@ def _format_of(suffix: str) -> str | None:
 
 @cache
 def is_written(form: str) -> bool:
-    """Whether files of a format are written."""
-    return form in soundfile.available_formats() and soundfile.check_format(form)
+    """Whether files of a format are written: not of those that hold no rate of ours, or need
+    another file."""
+    return form not in ("SD2", "WVE", "XI") and soundfile.check_format(form)
 
 
 # ---- A file, and the recordings in it.

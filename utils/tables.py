@@ -65,7 +65,7 @@ def replacing(path: StrPath) -> Iterator[Path]:
 def _near(target: Path, own: str) -> Path:
     """Name of a temporary file beside the target, no longer than file systems allow."""
     kept = os.fsencode(target.name)[: max(0, _LONGEST_NAME - len(f".tmp.{own}"))]
-    return target.with_name(f"{os.fsdecode(kept)}.tmp.{own}")
+    return target.parent / f"{os.fsdecode(kept)}.tmp.{own}"
 
 
 def remove_unfinished(folder: Path) -> None:
@@ -356,7 +356,7 @@ def invert(utt2spk: Mapping[str, str]) -> dict[str, list[str]]:
     spk2utt: dict[str, list[str]] = {}
     for utt in sort_ids(utt2spk):
         spk2utt.setdefault(utt2spk[utt], []).append(utt)
-    return {spk: spk2utt[spk] for spk in sort_ids(spk2utt)}
+    return dict(sorted(spk2utt.items()))
 
 
 # ---- JSON files of programs, read strictly. Apart from utils/settings.py, whose YAML takes longer

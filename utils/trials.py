@@ -102,17 +102,13 @@ def line_of(pairs: Trials | Scores, row: int) -> int:
 def read_trials(path: tables.StrPath) -> Trials:
     """Read a trial list; UserError names file and line of the first fault (a pair listed twice, an
     unknown label, a wrong number of fields, a file that is empty or not text)."""
-    pairs = Trials(*_read_columns(path, _parse_labels))
-    check_pairs_once(path, pairs, "listed")
-    return pairs
+    return check_pairs_once(path, Trials(*_read_columns(path, _parse_labels)), "listed")
 
 
 def read_scores(path: tables.StrPath) -> Scores:
     """Read a score file; UserError names file and line of the first fault (a pair scored twice, a
     score that is not a finite number, and the faults of `read_trials`)."""
-    pairs = Scores(*_read_columns(path, _parse_scores))
-    check_pairs_once(path, pairs, "scored")
-    return pairs
+    return check_pairs_once(path, Scores(*_read_columns(path, _parse_scores)), "scored")
 
 
 def join_scores(
@@ -226,8 +222,7 @@ def merge(parts: Mapping[Path, Pairs]) -> Pairs:
     )
     name, verb = ("target", "listed") if isinstance(first, Trials) else ("score", "scored")
     merged = type(first)(enrol, trial, np.concatenate([getattr(p, name) for p in parts.values()]))
-    check_pairs_once(" + ".join(map(str, parts)), merged, verb)
-    return merged
+    return check_pairs_once(" + ".join(map(str, parts)), merged, verb)
 
 
 def write_trials(path: tables.StrPath, trials: Trials) -> None:
@@ -248,7 +243,7 @@ def write_scores(path: tables.StrPath, scores: Scores) -> None:
     _write(path, scores, [repr(value) for value in scores.score.tolist()], "scored")
 
 
-def _write(path: tables.StrPath, pairs: Trials | Scores, values: Sequence[str], verb: str) -> None:
+def _write(path: tables.StrPath, pairs: Pairs, values: Sequence[str], verb: str) -> None:
     for name in (*Ids.of(pairs.enrol).names, *Ids.of(pairs.trial).names):
         if name.split() != [name]:
             raise UserError(f"{path}: {name!r} cannot be an id: ids have no blanks")
@@ -293,6 +288,9 @@ def _pieces(path: tables.StrPath) -> Iterator[tuple[int, list[bytes]]]:
             raise UserError(
                 f"{path}:{number}: a field holds a blank character other than a space or tab"
             )
+        if len(fields) > _PIECE:
+            yield line, fields
+            line, fields = number + 1, []
     if fields:
         yield line, fields
 
@@ -336,20 +334,19 @@ def _parse_scores(path: tables.StrPath, line: int, column: list[bytes]) -> Float
 
 def _finite(text: bytes) -> float:
     """Number that a text stands for; NaN for any other. Python alone reads 1_000 as a number."""
-    try:
-        value = float(text)
-    except ValueError:
-        return math.nan
-    return value if math.isfinite(value) and b"_" not in text else math.nan
+    with suppress(ValueError):
+        if b"_" not in text and math.isfinite(value := float(text)):
+            return value
+    return math.nan
 
 
-def check_pairs_once(path: tables.StrPath, pairs: Trials | Scores, verb: str) -> None:
-    """Raise a UserError that names the second line of a pair; verb: the repeated action."""
+def check_pairs_once(path: tables.StrPath, pairs: Pairs, verb: str) -> Pairs:
+    """Return the pairs; UserError names the second line of one; verb: the repeated action."""
     enrol, trial = Ids.of(pairs.enrol), Ids.of(pairs.trial)
     keys = enrol.codes * len(trial.names) + trial.codes
     ordered = np.sort(keys)  # places, which take twice as long, are for what is refused
     if not (ordered[1:] == ordered[:-1]).any():
-        return
+        return pairs
     order = np.argsort(keys, kind="stable")
     again = order[1:][keys[order[1:]] == keys[order[:-1]]]
     i = int(again.min())
@@ -483,9 +480,9 @@ def read_any(path: Path, kind: str = "auto") -> tuple[str, Trials | None, Scores
     trials = scores = None
     if "label" in columns:
         target = np.array([LABELS[label.lower()] for label in columns["label"]])
-        trials = Trials(enrol, trial, target, lines)
-        check_pairs_once(path, trials, "listed")
+        trials = check_pairs_once(path, Trials(enrol, trial, target, lines), "listed")
     if "score" in columns:
-        scores = Scores(enrol, trial, np.array(columns["score"], np.float64), lines)
-        check_pairs_once(path, scores, "scored")
+        scores = check_pairs_once(
+            path, Scores(enrol, trial, np.array(columns["score"], np.float64), lines), "scored"
+        )
     return kind, trials, scores

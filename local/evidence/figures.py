@@ -21,7 +21,7 @@ from local.metrics.intervals import key
 from local.metrics.legal import LINKABILITY, LegalAttack, make_side
 from local.metrics.recordings import LENGTHS, recordings
 from local.metrics.utility import error_figures, quality_figures, recall_figures
-from local.metrics.verification import find_speakers, verification
+from local.metrics.verification import Speakers, verification
 from local.protocols.studies import learn_rotation
 from local.report import select, wording
 from local.report.gather import SECONDS, loudest, mp3
@@ -123,7 +123,7 @@ def pair_up(
     holds is more than its name. held gets why others have none (OUT lacks them, they are not audio,
     too short, as long as no protected version of theirs would be, have changed since, or were there
     before), and which files of OUT were changed since they were made."""
-    pairs = list[Pair]()
+    pairs = dict[str, Pair]()
     holds = {path: name for name, path in reversed(held.whose.items())}
     holds |= {path: name for path, name in versions.names.items() if held.whose.get(name) == path}
     for person, path in ((who, path) for who, paths in people.items() for path in paths):
@@ -153,10 +153,12 @@ def pair_up(
                 raise UserError(why)
             if not as_made:
                 held.wrong.setdefault(name, "changed")
-            pairs += _by_person(pair, scenes.get(path, Scene()), held)
+            for one in _by_person(pair, scenes.get(path, Scene()), held):
+                if pairs.setdefault(one.name, one) is not one:
+                    raise UserError(f"{own}: another recording is called {one.name}; rename it")
         except UserError as error:
             held.left_out[plain(path)] = plain(str(error))
-    return pairs
+    return [*pairs.values()]
 
 
 def _by_person(pair: Pair, scene: Scene, held: Identity) -> Iterator[Pair]:
@@ -188,7 +190,8 @@ def _by_person(pair: Pair, scene: Scene, held: Identity) -> Iterator[Pair]:
 @dataclass(frozen=True)
 class Judges:
     """All who hear. Encoders that are not installed are left out; others are then None. system: of
-    the attacker who knows it and protects as `make protect` does, with this level and ends."""
+    the attacker who knows it and protects as `make protect` does, with this level and ends, and a
+    voice for each recording where that is `per` file."""
 
     encoders: Mapping[str, Encoder]
     recogniser: Recogniser | None
@@ -196,6 +199,7 @@ class Judges:
     system: Anonymiser | None
     level: str = "one"
     ends: str = "keep"
+    per: str = "file"
 
     def hear(self, pair: Pair, tick: Tick) -> Heard:
         """Hear a pair; UserError where a half has too little speech."""
@@ -203,8 +207,9 @@ class Judges:
         if not all(half.any() for half in halves.values()):
             raise UserError("half of it is silent, before or after")
         if self.system is not None:
+            voice = pair.name if self.per == "file" else pair.person
             halves[AGAIN] = protect_samples(
-                halves[KNOWN], pair.person, self.system, self.level, self.ends
+                halves[KNOWN], voice, self.system, self.level, self.ends
             )
         vectors = {
             name: {side: _vector(encoder, half) for side, half in halves.items()}
@@ -236,8 +241,9 @@ EVALUATORS = {**dict.fromkeys(VOICES, "cosine"), **WRITTEN}
 the file as it is written."""
 
 
-def load_judges(system: Anonymiser | None, level: str, ends: str) -> tuple[Judges, dict[str, str]]:
-    """All who hear, and why others, by name, cannot; UserError without an encoder of voices."""
+def load_judges(system: Anonymiser | None, *made: str) -> tuple[Judges, dict[str, str]]:
+    """All who hear, and why others, by name, cannot; UserError without an encoder of voices. made:
+    level, ends and per of `Judges`."""
     found, missing = dict[str, Any](), dict[str, str]()
     makers: dict[str, Callable[[str], Any]] = {
         **dict.fromkeys(EVALUATORS, load_encoder),
@@ -251,7 +257,7 @@ def load_judges(system: Anonymiser | None, level: str, ends: str) -> tuple[Judge
     words = found.pop(WORDS, None)
     if not found.keys() & VOICES:
         raise UserError(missing[VOICES[0]])
-    return Judges(found, words, load_estimator(), system, level, ends), missing
+    return Judges(found, words, load_estimator(), system, *made), missing
 
 
 def load_protection(
@@ -386,23 +392,26 @@ def assess(
 
 
 DOUBLE = 0.25
-"""Share of recordings whose own halves are less alike than two recordings that are called one
-person's. Of 17 people's recordings (docs/evidence.md) 94 of 250 pairs are found, of 17,520 pairs of
-two people none."""
+"""Share of people whose recordings' own halves are less alike than two recordings that are called
+one person's. Of 17 people's recordings (docs/evidence.md) 94 of 250 pairs are found, of 17,520
+pairs of two people none."""
 
 
 def _doubles(vectors: Mapping[str, Vectors], person: Mapping[str, str]) -> list[list[str]]:
     """Recordings of several people that are nearer to each other than a recording's own halves are,
-    by all encoders of voices; in groups. vectors: (n, d) by encoder and half."""
+    by all encoders of voices, with all others of these people; in groups. vectors: (n, d) by
+    encoder and half."""
     who = np.array([*person.values()])
-    near = np.not_equal.outer(who, who)
+    same = np.equal.outer(who, who)
+    near = ~same
     for encoder in vectors.keys() & VOICES:
         halves = (vectors[encoder][half] for half in (KNOWN, SAID))
         score = _scores(load_backend(EVALUATORS[encoder]), *halves)
-        near &= (score + score.T) / 2.0 > np.quantile(np.diag(score), DOUBLE)
-    _, group = connected_components(near, directed=False)
+        own = [np.diag(score)[who == one].mean() for one in {*who}]  # one may have most of them
+        near &= (score + score.T) / 2.0 > np.quantile(own, DOUBLE)
+    _, group = connected_components(near | same, directed=False)
     found = invert(dict(zip(person, map(str, group.tolist()), strict=True)))
-    return [own for own in found.values() if len(own) > 1]
+    return [own for own in found.values() if len({person[name] for name in own}) > 1]
 
 
 def _attacks(encoder: str, vectors: Vectors, person: Mapping[str, str]) -> Iterator[Attack]:
@@ -424,14 +433,15 @@ def _attacks(encoder: str, vectors: Vectors, person: Mapping[str, str]) -> Itera
         score[~compared] = np.nan
         row, column = np.nonzero(np.isfinite(score))
         trials = Trials(Ids(row, people), Ids(column, names), target[row, column])
-        speakers = find_speakers(trials, person, trials_path="trials", utt2spk_path="people")
+        speakers = Speakers(people, row, target.argmax(axis=0)[column])
         given, n = (trials, score[row, column]), N_BOOTSTRAP
         beside = {"eer_rise": scores["unprotected"][row, column]} if bare else {}
+        apart = attacker in HALVES  # halves of the people teach each other what finds the others
         found: dict[str, Report] = {
             "linking": verification(*given, speakers=speakers, beside=beside, n_bootstrap=n),
-            "recordings": recordings(*given, speakers, n_bootstrap=n),
+            "recordings": recordings(*given, speakers, alike=apart, n_bootstrap=n),
         }
-        if attacker in HALVES and encoder in VOICES:
+        if apart and encoder in VOICES:
             found["legal"] = _legal(vectors, person, *HALVES[attacker])
         bare = bare or found
         own = score[target.argmax(axis=0), np.arange(len(names))]
@@ -472,10 +482,11 @@ def _chosen(attacks: Sequence[Attack]) -> dict[str, tuple[Value, float]]:
     judges = [attack for attack in attacks if attack.evidence.judges]
     for n in LENGTHS:
         if own := [attack for attack in judges if n in attack.evidence.several]:
-            least = min(own, key=lambda attack: attack.evidence.several[n])
-            low = min(attack.evidence.several[n].low for attack in own)
-            p = min(1.0, least.figures["recordings"]["p_value_eer"] * len(judges))
-            found[n] = replace(least.evidence.several[n], low=low), p
+            ps = [attack.figures["recordings"]["p_value_eer"] * len(judges) for attack in own]
+            eers = [attack.evidence.several[n] for attack in own]
+            # Whoever succeeds refutes, also where somebody's lower one may be chance.
+            p, least = min(zip(ps, eers, strict=True), key=lambda one: (not one[0] < LEVEL, one[1]))
+            found[n] = replace(least, low=min(eer.low for eer in eers)), min(1.0, p)
     return found
 
 
@@ -614,13 +625,14 @@ def decide(found: Found, held: Identity) -> dict[str, str]:
     quiet = [
         f"{wording.attacker(attack.attacker)} ({attack.encoder})" for attack in found.protected
         if (own := attack.evidence).judges and own.p_named >= LEVEL and fold(own.eer).high >= 0.5
+        and attack.figures["recordings"]["p_value_eer"] >= LEVEL  # also from several recordings
     ]  # fmt: skip
-    originals = len(held.are("original"))
+    originals, pitch = len(held.are("original")), value(found.pitch, "uar")
     open_to = {
         f"{originals} files of OUT are originals": originals,
         f"who speaks ({select.WORDS[found.verdict.level]})": leak,
         "what is said, and when": True,
-        "whether a voice is low or high": value(found.pitch, "uar").low > 0.5,
+        "whether a voice is low or high": pitch.low > 0.5 or pitch.high < 0.5,  # turned round
     }
     to_do = {
         **{what.format(_several(held.are(kind))): held.are(kind)
@@ -667,7 +679,7 @@ def clips(found: Found, pairs: Sequence[Pair]) -> Iterator[tuple[str, ...]]:
     for attack in found.protected:
         named.update(attack.figures["recordings"]["named_per_speaker"])
     first = {f"person {pair.person}": pair for pair in reversed(pairs)}
-    for pair in (first[person] for person, _ in named.most_common(N_CLIPS)):
+    for pair in (first[person] for person, n in named.most_common(N_CLIPS) if n):
         n = len(pair.original)
         start = loudest(pair.original.read(0, min(n, round(MOST * SAMPLE_RATE))), length)
         cuts = pair.read(start, min(start + length, n))

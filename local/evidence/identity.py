@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -13,6 +14,7 @@ from scipy.signal import correlate, csd, welch
 from steps.audio import SAMPLE_RATE
 from steps.standalone import account
 from steps.standalone.job import Jobs, Tick, Versions, find_audio, plain, with_name
+from steps.standalone.people import Scene, without
 from steps.standalone.stream import Excerpt, Recording
 from steps.standalone.times import TimeMap, table_of
 from utils.arrays import Float32, Float64, Int64
@@ -51,17 +53,20 @@ def halves(recording: Recording, most: float, middle: int | None = None) -> tupl
 @dataclass(frozen=True)
 class Place:
     """Path of a file, and the samples from which on it counts, which may be below 0, and how many;
-    None: all."""
+    None: all. clear: samples, of these, that do not count."""
 
     path: Path
     cut: tuple[int, int] | None = None
+    clear: tuple[tuple[int, int], ...] = ()
 
     def open(self) -> Recording:
         """Open it; UserError for a file that cannot be read whole, or is empty."""
         whole = Recording.open(self.path)
-        if self.cut is None:
-            return whole
-        return Excerpt.of(whole, [(self.cut[0], sum(self.cut))])
+        if self.cut is not None:
+            whole = Excerpt.of(whole, [(self.cut[0], sum(self.cut))])
+        if self.clear:
+            whole = Excerpt.of(whole, without([(0, len(whole))], self.clear))
+        return whole
 
 
 def _read(place: Place) -> tuple[Float64, Float64]:
@@ -144,8 +149,9 @@ class Identity:
     of theirs; wrong: files of OUT that are not what their names say, of `WRONG`; coherence: of
     those that hold an original with it. copies: files of IN, and the earlier one that is the same
     recording. cuts: see `Place`, of recordings whose version has other ends; times: by name, of
-    versions whose loudness follows no recording's, as they say it in another time. unread: why
-    files could not be compared, by whole path; left_out: why recordings are not attacked.
+    versions whose loudness follows no recording's, as they say it in another time. clear: samples
+    of recordings, and of their versions, in which people speak who were kept as they are. unread:
+    why files could not be compared, by whole path; left_out: why recordings are not attacked.
     """
 
     jobs: Jobs
@@ -158,6 +164,7 @@ class Identity:
     copies: dict[Path, Path] = field(default_factory=dict)
     cuts: Mapping[Path, tuple[int, int]] = field(default_factory=dict)
     times: dict[Path, TimeMap] = field(default_factory=dict)
+    clear: dict[Path, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     unread: dict[Path, str] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
 
@@ -165,9 +172,10 @@ class Identity:
     def of(
         cls, jobs: Jobs, source: Path, out: Path, versions: Versions,
         watch: Callable[[Sequence[Any]], Iterable[Any]], *, one_end: bool, moves: bool,
+        scenes: Mapping[Path, Scene] = MappingProxyType({}),
     ) -> "Identity":  # fmt: skip
         """Compare all files. one_end: all versions have the same ends; moves: they say words in
-        another time."""
+        another time; scenes: what is said of recordings."""
         cuts = account.cuts(out) if one_end else {}  # recordings are compared second by second
         held = cls(jobs, source, out, watch, cuts={
             source / path: (round(-SAMPLE_RATE * own[0]), round(SAMPLE_RATE * own[1]))
@@ -178,6 +186,12 @@ class Identity:
                 held.times[version] = TimeMap.read(table_of(account.beside(out, "times"), version))
             except UserError as error:
                 held.unread[out / version] = str(error)
+        for path, scene in scenes.items():
+            first = held.cuts.get(source / path, (0,))[0]
+            held.clear[path] = tuple(
+                (max(0, round(a * SAMPLE_RATE) - first), round(b * SAMPLE_RATE) - first)
+                for a, b in scene.clear(None)
+            )
         held.identify(versions.names)
         return held
 
@@ -205,7 +219,7 @@ class Identity:
         )
         every = [*self.whose]
         with suppress(UserError):  # nothing but these
-            every += find_audio(self.out, self.source)[0]
+            every += find_audio(self.out, self.source, made=True)[0]
         before, after = (
             self._run(contours, [folder], {(name,) for name in names})
             for folder, names in ((self.source, made), (self.out, every))
@@ -224,12 +238,16 @@ class Identity:
         near = self._run(
             coherences, [self.out, self.source], {(files[i], recordings[j]) for i, j in likely}
         )
+        if again := {(name, path) for (name, path), found in near.items()
+                     if self.clear.get(path) and max(found) >= SAME}:  # fmt: skip
+            near |= self._run(coherences, [self.out, self.source], again, kept=True)
         # The likeliest original of a file comes last.
         for (name, path), found in sorted(near.items(), key=lambda one: max(one[1])):
             if max(found) >= SAME:
                 self.wrong[name], self.whose[name] = "original", path
                 self.coherence[name] = max(found)
         self._find_swapped(files, recordings, alike.mean(axis=0), own)
+        self.wrong.update({name: "strange" for name in every if name not in self.whose})
         pairs = _likely(correlations(originals, originals))
         calls = {(recordings[max(i, j)], recordings[min(i, j)]) for i, j in pairs if i != j}
         for (copy, first), found in self._run(coherences, 2 * [self.source], calls).items():
@@ -239,11 +257,13 @@ class Identity:
     def _find_swapped(
         self, files: Sequence[Path], recordings: Sequence[Path], alike: Float32, own: Int64
     ) -> None:
-        """Find files whose contour is another recording's, or of none while most are of their own.
-        alike: (n_files, n_recordings); own: (n_files,) number of the recording, -1 for none."""
-        rows = np.flatnonzero((own >= 0) & [name not in self.times for name in files])
-        mine = alike[rows, own[rows]]
-        kept = len(rows) and np.median(mine) >= ALIKE
+        """Find files whose contour is another recording's, or of none while most are of their own,
+        also those whose names are of none. alike: (n_files, n_recordings); own: (n_files,) number
+        of the recording, -1 for none."""
+        rows = np.flatnonzero([name not in self.times for name in files])
+        mine, there = alike[rows, own[rows]], own[rows] >= 0
+        kept = there.any() and np.median(mine[there]) >= ALIKE
+        mine[~there] = -1.0
         for i, correlation in zip(rows.tolist(), mine.tolist(), strict=True):
             name, best = files[i], int(alike[i].argmax())
             if name in self.wrong or not correlation:
@@ -251,8 +271,7 @@ class Identity:
             if alike[i, best] >= max(ALIKE, correlation + APART):
                 self.wrong[name], self.whose[name] = "swapped", recordings[best]
             elif kept and correlation < NONE:
-                self.wrong[name] = "strange"
-                del self.whose[name]
+                self.whose.pop(name, None)
 
     def _run(
         self,
@@ -261,13 +280,16 @@ class Identity:
         calls: Set[tuple[Path, ...]],
         *,
         cut: bool = True,
+        kept: bool = False,
     ) -> dict[tuple[Path, ...], T]:
         """Results of calls with names of files in these folders, in C order, without those whose
-        files cannot be read. cut: whether `cuts` count."""
+        files cannot be read. cut: whether `cuts` count; kept: whether `clear` of the last file."""
         order, found = sorted(calls), dict[tuple[Path, ...], T]()
         paths = [tuple(map(Path.joinpath, folders, call)) for call in order]
         cuts = self.cuts if cut else {}
-        places = [tuple(Place(path, cuts.get(path)) for path in own) for own in paths]
+        clear = [self.clear[call[-1]] if kept else () for call in order]
+        places = [tuple(Place(path, cuts.get(path), some) for path in own)
+                  for own, some in zip(paths, clear, strict=True)]  # fmt: skip
         for _, (n, own) in zip(self.watch(order), self.jobs.run(function, places), strict=True):
             if isinstance(own, UserError):
                 self.unread.update({path: with_name(path, own) for path in paths[n]})

@@ -209,9 +209,9 @@ def softplus(x: Float64) -> Float64:
 
 
 def mean(value: Float64, count: Float64) -> float:
-    """Mean of `value` by `count`; values with a count of 0 may be infinite."""
+    """Mean of `value` by `count`; values with a count of 0 may be infinite. No sum overflows."""
     some = count > 0
-    return float(np.dot(value[some], count[some]) / count.sum())
+    return float(np.dot(value[some] / 2.0**64, count[some]) / count.sum() * 2.0**64)
 
 
 def cllr(llr: Float64, t: Float64, n: Float64) -> float:
@@ -341,7 +341,8 @@ class Histograms:
 def histograms(
     ranking: Ranking, weight: Float64 | None = None, n_bins: int | None = None
 ) -> Histograms | None:
-    """Histograms on min(⌊T/10⌋, 100) bins, T the number of mated scores; None below 20.
+    """Histograms on min(⌊T/10⌋, 100) bins, T the number of mated scores; None below 20, and where
+    scores differ by too little to part a bin from the next.
 
     weight: as for `Ranking.counts`. Bins are half-open, the last one closed. n_bins: so many,
     however few scores there are; None without mated or non-mated ones.
@@ -356,7 +357,10 @@ def histograms(
     with np.errstate(over="ignore"):  # the range of huge scores overflows
         scale = 1.0 if np.isfinite(high - low) else 2.0
     number = (n_bins or min(total // 10, MOST_BINS)) + 1
-    edge = np.searchsorted(score, scale * np.linspace(low / scale, high / scale, number))
+    limit = scale * np.linspace(low / scale, high / scale, number)
+    if low < high and len(np.unique(limit)) < number:
+        return None
+    edge = np.searchsorted(score, limit)
     edge[0], edge[-1] = drawn[0], drawn[-1] + 1
     upto_mated = np.concatenate(([0.0], np.cumsum(mated)))[edge]
     upto_every = np.concatenate(([0.0], np.cumsum(every)))[edge]

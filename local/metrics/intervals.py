@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from utils.arrays import Bool, Float64, Int64
 from utils.seeds import make_rng
-from utils.tables import sort_ids
+from utils.tables import few, sort_ids
 
 # ---- Bootstrap intervals (95 %) over speakers.
 #
@@ -137,8 +137,6 @@ def interval_report(resampled: Iterable[Figures | None], n_speakers: int) -> dic
     every = [*resampled]
     if not (n_bootstrap := len(every)):
         return {}
-    if n_speakers < 2:
-        logger.warning("intervals are undefined: they are over speakers, and there is one")
     replicates = [figures for figures in every if figures is not None]
     left_out = n_bootstrap - len(replicates)
     if left_out:
@@ -147,10 +145,16 @@ def interval_report(resampled: Iterable[Figures | None], n_speakers: int) -> dic
             "nontarget left) and left out of the intervals"
         )
     names = replicates[0] if replicates else {}
+    found = {n: _interval(n, replicates) if n_speakers > 1 else None for n in names}
+    lacking = [name for name, ends in found.items() if ends is None]
+    if n_speakers < 2:
+        logger.warning("intervals are undefined: they are over speakers, and there is one")
+    elif lacking:
+        logger.warning("no interval of %s: undefined, or the same for everybody", few(lacking))
     return {
         "n_bootstrap": n_bootstrap,
         "n_bootstrap_undefined": left_out,
-        "intervals": {n: _interval(n, replicates) if n_speakers > 1 else None for n in names},
+        "intervals": found,
     }
 
 
@@ -165,6 +169,8 @@ def rate_intervals(rates: Mapping[str, Float64], n_bootstrap: int = 0, seed: int
         with np.errstate(invalid="ignore"):  # nobody drawn who has a rate
             return {n: drawn[has[n]] @ rates[n][has[n]] / drawn[has[n]].sum() for n in varied}
 
+    for name in [name for name in rates if n_bootstrap and has[name].any() and name not in varied]:
+        logger.warning("%s has no interval: all speakers have the same rate", name)
     n_people = len(next(iter(rates.values()), ()))
     report = bootstrap(evaluate, n_people, n_bootstrap if varied else 0, seed)
     found = dict.fromkeys(rates) | report.get("intervals", {})

@@ -8,7 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from local.metrics.intervals import Figures, Report, bootstrap, but, key, number_names
+from local.metrics.intervals import (
+    Figures,
+    Report,
+    bootstrap,
+    but,
+    key,
+    number_names,
+    warn_undefined,
+)
 from utils.arrays import Float64, Int64
 from utils.cli import UserError
 from utils.datadir import describe_difference
@@ -147,6 +155,7 @@ def alignment(x: Float64, y: Float64, speaker: Int64 | None = None) -> Report:
     found = {name: measure(slice(None)) for name, measure in measures.items()}
     for name, measure in measures.items():
         found[f"chance_{name}"] = float(np.mean([measure(rows) for rows in permutations]))
+    warn_undefined(found, "no fifth of the speakers has two segments that differ")
     for kind in ("", "chance_"):  # of unit rows, mean of elements
         found[f"{kind}p_mse"] = 2.0 * (1.0 - found[f"{kind}p_cos"]) / x.shape[1]
     return report | found
@@ -233,7 +242,7 @@ def _check_ranks(rank_x: int, rank_y: int, n: int) -> bool:
     """Warn where canonical correlation has little meaning; False where it has none."""
     least = min(rank_x, rank_y)
     if least == 0:
-        logger.warning("cca_top10 is undefined: the x-vectors of one side are all equal")
+        logger.warning("cca_top10* is undefined: the x-vectors of one side are all equal")
         return False
     if least < N_CORRELATIONS:
         logger.warning("cca_top10 is over %d correlations: there are no more", least)

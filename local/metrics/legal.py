@@ -167,10 +167,6 @@ def legal_metrics(
         name: np.array([figure.by_speaker.get(speaker, math.nan) for speaker in speakers])
         for name, figure in figures.items()
     }
-    if n_bootstrap:
-        for name, figure in figures.items():
-            if len(set(figure.by_speaker.values())) == 1:
-                logger.warning("%s has no interval: all speakers have the same rate", name)
     # Candidates are fixed, so nobody is their own rival.
     return report | intervals.rate_intervals(rates, n_bootstrap, seed)
 

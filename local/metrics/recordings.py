@@ -269,6 +269,7 @@ def recordings(
     *,
     draws: Sequence[Float64] = (),
     enrolled: Mapping[int, Float64] = MappingProxyType({}),
+    alike: bool = False,
     **resamples: int,
 ) -> Report:
     """All figures of a trial list by number of recordings, and whether they may be chance (keys of
@@ -276,9 +277,9 @@ def recordings(
 
     score: (n_trials,). draws: the same of further runs of a random system: figures are means over
     all runs, a resample takes one of them. enrolled: (n_trials,) of models of few enrolled
-    recordings, by their number: folded EERs. A length that fewer than two people with target trials
-    have is left out, and a warning says so. resamples: n_bootstrap and seed of
-    `intervals.resample`.
+    recordings, by their number: folded EERs. alike: of `permutation_tests`. A length that fewer
+    than two people with target trials have is left out, and a warning says so. resamples:
+    n_bootstrap and seed of `intervals.resample`.
     """
     every = [hear(trials, run, speakers) for run in (score, *draws)]
     n_people, seed = len(speakers.names), resamples.get("seed", 0)
@@ -313,7 +314,7 @@ def recordings(
     alone = any(own.groups.alone for own in runs[0].values())
     for name, sampled in samples.items():
         intervals.warn_undefined({name: float(sampled[0])}, _why_undefined(name, alone))
-    tests = permutation_tests([[*run.values()] for run in runs], every[0], seed)
+    tests = permutation_tests([[*run.values()] for run in runs], every[0], seed, alike=alike)
     few = "too few people have the same candidates, and could swap them"
     return report | intervals.sampled(samples, n_people) | intervals.warn_undefined(tests, few)
 
@@ -359,16 +360,18 @@ def _lengths(heard: Heard, order: Sequence[Int64], n_people: int) -> dict[str, L
 
 
 def permutation_tests(
-    runs: Sequence[Sequence[Length]], heard: Heard, seed: int = 0
+    runs: Sequence[Sequence[Length]], heard: Heard, seed: int = 0, *, alike: bool = False
 ) -> intervals.Figures:
     """P values of the lowest folded EER over all lengths, raw and normalised (`p_value_eer`), and
     of the share of people named that is farthest from chance over all lengths (`p_value_named`).
 
     runs: lengths of each run of a system, over which figures are averaged. Each is two-sided: a
     leak that is turned round is a leak. The least p value of several figures is corrected for their
-    number (`_p_values`). p = (as much + 1)/(N + 1). NaN without lengths or permutations.
+    number (`_p_values`). p = (as much + 1)/(N + 1). NaN without lengths or permutations. alike: for
+    EERs, as for naming, only people who were compared with the same ones swap, unless somebody is
+    alone.
     """
-    models, swaps, _ = _swap(heard, seed)
+    models, swaps, _ = _swap(heard, seed, alike=alike)
     _, within, group = _swap(heard, seed, alike=True)
     if not runs[0] or not len(swaps):
         return dict.fromkeys(TESTED, math.nan)
@@ -499,9 +502,15 @@ def strongest(
     EER may be chance, corrected for all attackers and lengths (`_p_values`). `samples`: the EERs
     from one and from all recordings, as they are and then in each resample, for `differences`.
     """
-    report: Report = {**intervals.count_labels(trials.target), "n_attacks": len(scores)}
     every = [[hear(trials, run, speakers) for run in runs] for runs in scores]
     first, n_people = every[0][0], len(speakers.names)
+    report: Report = {
+        **intervals.count_labels(trials.target),
+        "n_speakers": n_people,
+        "n_target_speakers": len(np.unique(first.person[first.sought])),
+        "n_segments": len(first.person),
+        "n_attacks": len(scores),
+    }
     order, (models, swaps, _) = shuffle(first, speakers.names, seed), _swap(first, seed)
     resamples = {"n_bootstrap": n_bootstrap, "seed": seed}
     found: dict[str, list[Float64]] = {}
@@ -516,19 +525,22 @@ def strongest(
             if len(swaps):
                 tables = [_tables([length]) for length in own]
                 leaks.append(np.mean([_leaks(some, models, swaps) for some in tables], axis=0))
-    report |= {
-        "n_speakers": n_people,
-        "n_target_speakers": len(np.unique(first.person[first.sought])),
-    }
     p = _p_values(np.hstack(leaks)) if leaks else np.full(len(of), math.nan)
     samples: dict[str, Float64] = {}
     for name in [name for name in LENGTHS if name in found]:
         eer = key("eer", recordings=name)
         samples[eer] = np.min(found[name], axis=0)
         lowest_of_all = int(np.argmin([own[0] for own in found[name]]))
-        report[but(eer, kind="p")] = float(p[np.array(of) == name][lowest_of_all])
-    kept = {n: samples[key("eer", recordings=n)] for n in ("1", "all") if n in found}
-    report["samples"] = {n: own.tolist() for n, own in kept.items()}
+        of_lowest = float(p[np.array(of) == name][lowest_of_all])
+        report |= intervals.warn_undefined(
+            {eer: float(samples[eer][0]), but(eer, kind="p"): of_lowest},
+            "groups of some length have no nontargets, or fewer than two people have a model",
+        )
+    report["samples"] = {
+        n: samples[key("eer", recordings=n)].tolist() for n in ("1", "all") if n in found
+    }
+    if not found:
+        logger.warning("eer is undefined: fewer than two people have target trials")
     return report | intervals.sampled(samples, n_people)
 
 
@@ -548,7 +560,8 @@ def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> Report:
     if not apart:  # no evaluator of either judges
         return {}
     found = intervals.sampled(apart, first["n_speakers"])
-    return {name: first[name] for name in ("n_speakers", "n_target", "n_nontarget")} | found
+    counts = ("n_speakers", "n_segments", "n_target", "n_nontarget")
+    return {name: first.get(name) for name in counts} | found
 
 
 def over_runs(

@@ -124,8 +124,17 @@ class ScoredTrials:
         t, n = self.ranking.counts(weight)
         if not (t.any() and n.any()):
             return None
-        counts = Counted(t, n, detection.pav(t, n), detection.pav(t, n, laplace=True))
-        found = {name: figure(self, counts, weight) for name, figure in FIGURES.items()}
+        plain, laplace = detection.pav(t, n), detection.pav(t, n, laplace=True)
+        blocks = plain.llr, plain.t, plain.n
+        found = {
+            "eer": detection.eer(t, n),
+            "eer_rocch": detection.eer(plain.t, plain.n),
+            "cllr": self.balanced_bits(self.cost, weight),
+            "cllr_min": detection.cllr(*blocks),
+            "d_ece": detection.d_ece(*blocks),
+            "d_ece_raw": self.balanced_bits(self.gain, weight),
+            "l_w": detection.l_w(laplace),
+        }
         bins = detection.histograms(self.ranking, weight)
         omegas = {"": 1.0} | {f"_omega_{x}": v for x, v in self.omegas.items()}
         for suffix, omega in omegas.items():
@@ -156,26 +165,6 @@ def _defined(names: Sequence[str], values: Float64) -> dict[str, float]:
     return {n: v for n, v in zip(names, values.tolist(), strict=True) if not math.isnan(v)}
 
 
-@dataclass(frozen=True, eq=False)
-class Counted:
-    """t, n: targets and nontargets by score, ascending; plain, laplace: of `detection.pav`."""
-
-    t: Float64
-    n: Float64
-    plain: detection.Blocks
-    laplace: detection.Blocks
-
-
-# By key: functions of the trials, their counts, and the weights of a resample.
-FIGURES: dict[str, Callable[[ScoredTrials, Counted, Float64 | None], float]] = {
-    "eer": lambda _, of, __: detection.eer(of.t, of.n),
-    "eer_rocch": lambda _, of, __: detection.eer(of.plain.t, of.plain.n),
-    "cllr": lambda trials, _, weight: trials.balanced_bits(trials.cost, weight),
-    "cllr_min": lambda _, of, __: detection.cllr(of.plain.llr, of.plain.t, of.plain.n),
-    "d_ece": lambda _, of, __: detection.d_ece(of.plain.llr, of.plain.t, of.plain.n),
-    "d_ece_raw": lambda trials, _, weight: trials.balanced_bits(trials.gain, weight),
-    "l_w": lambda _, of, __: detection.l_w(of.laplace),
-}
 # A difference that is found in 80 of 100 lists, over half of the width of its 95 % interval.
 FOUND = (1.96 + 0.84) / 1.96
 
@@ -250,7 +239,10 @@ def verification(
     ))  # fmt: skip
     if "eer_rise" in figures:
         low, high = sure["intervals"].get("eer_rise") or (math.nan, math.nan)
-        report["eer_least_difference"] = FOUND * (high - low) / 2.0 if high > low else math.nan
+        least = FOUND * (high - low) / 2.0 if high > low else math.nan
+        report |= intervals.warn_undefined(
+            {"eer_least_difference": least}, "eer_rise has no interval, or one without width"
+        )
     return report
 
 
@@ -427,7 +419,7 @@ def _why_undefined(name: str, counts: Mapping[str, int]) -> str:
         return "an utterance has one candidate, who cannot be compared with others"
     if n_target < fewest:
         return f"{n_target} mated scores where at least {fewest} are needed"
-    return "all scores are equal, and a bin of no width has no density"
+    return "scores are equal or all but, and a bin of no width has no density"
 
 
 # ---- Calibration by the attacker: a mapping learnt on one run of a safeguard, used on another.
@@ -526,6 +518,8 @@ def calibration(target: Bool, score_f0: Float64, score_f1: Float64) -> dict[str,
 
     target, score_f0, score_f1: (n_trials,), with targets and nontargets.
     """
+    order = np.lexsort((score_f1, score_f0, target))  # no last digit depends on that of the file
+    target, score_f0, score_f1 = target[order], score_f0[order], score_f1[order]
     y = target.astype(np.float64)
     report: dict[str, float | None] = {**intervals.count_labels(target)}
     for run, score in (("f0", score_f0), ("f1", score_f1)):
@@ -542,8 +536,8 @@ def calibration(target: Bool, score_f0: Float64, score_f1: Float64) -> dict[str,
     report["linear_slope"], report["linear_offset"] = linear.slope, linear.offset
     if same:
         logger.warning(
-            "f0 and f1 have the same scores: C_ECE is not defined for a deterministic safeguard, "
-            "whose calibration would be tested on what it was learnt from"
+            "f0 and f1 have the same scores: c_ece_* and cllr_* are not defined for a "
+            "deterministic safeguard, whose calibration would be tested on what it was learnt from"
         )
     return report
 

@@ -492,8 +492,7 @@ def _scores_of_line(head: str, text: str, whose: Whose) -> list[Score]:
     if "t" in of.groupdict():
         protected = bool(of["t"])
         attacker = whose[_SIDES.index(("_anon" * bool(of["e"]), "_anon" * protected))]
-    gender, _, common = of["g"].partition("_")
-    split = "_".join(filter(None, (of["set"], common, gender)))
+    split = _split_of(of["set"], "", of["g"])
     if pitch := _PITCH.fullmatch(text):
         parts = {"std": float(pitch["std"])}
         return [Score("f0_correlation_vpc22", split, True, float(pitch["mean"]), parts=parts)]

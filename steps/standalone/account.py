@@ -4,6 +4,7 @@ import re
 import time
 import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,14 @@ def read(out: Path) -> dict[str, Any]:
     return read_json_object(beside(out, "account.json"), "make protect wrote it")
 
 
+def sources(out: Path) -> dict[str, str]:
+    """SHA-256 of the recordings of which an account tells, by name; none without an account."""
+    with suppress(UserError, KeyError, AttributeError):
+        rows = read(out)["files"].items()
+        return {name: file["source_sha256"] for name, file in rows if file["status"] == "done"}
+    return {}
+
+
 def cuts(out: Path) -> dict[str, tuple[float, float]]:
     """Seconds by which speech begins later in a protected version than in its recording, and those
     that it lasts, by name, where the ends were changed; UserError without an account."""
@@ -130,7 +139,7 @@ def _earlier(path: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _same(settings: Mapping[str, Any]) -> list[object]:
     """Settings that two runs share if their accounts may be merged."""
-    names = ("source", "per", "channels", "level", "ends", "keeps_time")
+    names = ("source", "per", "channels", "level", "ends", "keeps_time", "renamed")
     return [settings["system"]["digest"], *(settings[name] for name in names)]
 
 

@@ -119,13 +119,14 @@ SHORTEST_KEY = 16  # characters
 _LONGEST_KEY = 2**16  # bytes of a line that holds one
 
 
-def find_audio(folder: Path, out: Path) -> tuple[list[Path], list[Path]]:
-    """Find audio files under a folder, relative to it and sorted, and so the other files.
+def find_audio(folder: Path, out: Path, *, made: bool = False) -> tuple[list[Path], list[Path]]:
+    """Find audio files under a folder, relative to it and sorted, and so the other files. made: it
+    holds what was protected.
 
     Hidden files and folders do not count. Linked folders are gone through once, after all others,
     `out` never. A link that leads nowhere and a folder that cannot be listed count as audio, so
-    that they are named where it is opened. UserError if there is no audio, or two files would have
-    one name.
+    that they are named where it is opened. UserError if there is no audio, or two files that are
+    not made yet would have one name.
     """
     if not folder.is_dir():
         raise UserError(f"{folder}: is not a folder")
@@ -149,7 +150,7 @@ def find_audio(folder: Path, out: Path) -> tuple[list[Path], list[Path]]:
     audio = [path for path in every if folder / path in lost or audio_format(path)]
     if not audio:
         raise UserError(f"{folder}: holds no audio file")
-    there = {*audio}
+    there = set[Path]() if made else {*audio}
     if twice := [path for path in audio if made_name(path) != path and made_name(path) in there]:
         raise UserError(f"{folder / twice[0]}: would become {made_name(twice[0])}, which is there")
     return audio, sorted({*every} - {*audio})
@@ -371,7 +372,10 @@ class Journal:
         }
         if not rows:
             _append(path, head)
-        elif rows[0] != head:
+        elif not path.read_bytes().endswith(b"\n"):  # else the next row would be lost with it
+            with path.open("a") as stream:
+                stream.write("\n")
+        if rows and rows[0] != head:
             same = rows[0].get("settings") == head["settings"]
             raise UserError(
                 f"{out}: holds speech that was protected with "
@@ -385,6 +389,20 @@ class Journal:
             _append(self.path, *(row for row in self._begin(part) if "file" in row))
             part.unlink()
         self.done = _done(_rows(self.path))
+
+    def check(self, made: Mapping[Path, Path]) -> None:
+        """UserError where files to be made, by name, would take the place of others: of what no run
+        made here, or of each other, where the file system does not tell capitals from others."""
+        journal, first = self._about[0] / JOURNAL, dict[str, Path]()
+        begun = {row.get("file") for path in (journal, *parts_of(journal)) for row in _rows(path)}
+        alike = journal.with_name(JOURNAL.upper()).exists()
+        for name, target in made.items():
+            there = os.path.lexists(target) and target.is_file()  # names may be too long
+            if there and name.as_posix() not in begun:
+                raise UserError(f"{target}: is there, and was not made here; choose another folder")
+            other = first.setdefault(same_name(target).casefold(), name)
+            if alike and other != name:
+                raise UserError(f"{target}: would also be that of {other}; rename one")
 
     def has(self, name: Path, source: Path, made: Path) -> tuple[str, str] | None:
         """SHA-256 of the source and of the file of it, if that is done, and neither has changed or
@@ -480,7 +498,7 @@ def _rows(path: Path) -> list[dict[str, Any]]:
         with suppress(ValueError):  # the last line of a run that was killed
             row = json.loads(line)
         if not isinstance(row, dict) or (number == 1 and "settings" not in row):
-            raise UserError(f"{path}:{number}: is damaged; remove the file to begin anew")
+            raise UserError(f"{path}:{number}: is damaged; choose another output folder")
         rows.append(row)
     return rows
 

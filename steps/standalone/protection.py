@@ -87,6 +87,7 @@ UNREAD = "{} of it could not be read anew, and keeps what was heard"  # but for 
 SEVERAL = "about {} people are heard; TURNS=auto (--turns auto) gives each a voice"
 FOREIGN = "its language is {}, and this system hears English: words of it may be lost"
 _HEARD = 5  # blocks of a recording by which its language is told
+_ADD_PEAK = 0x1050  # command of libsndfile: whether files of floats tell when they were made
 _SERIAL = b"pvox"  # number of an Ogg stream, which libsndfile draws
 _LOOKED_AT = 100  # files whose lengths tell of the others
 _EACH = 0.005  # CPU seconds that a file takes, however short
@@ -368,6 +369,7 @@ class Work:
             levels = [level for _, _, held in made for level in held.levels]
             gains = iter(level_of(levels, self.anonymiser, self.level, is_noise(levels))[1])
             file = stack.enter_context(TemporaryFile(dir=folder))
+            os.posix_fallocate(file.fileno(), 0, 8 * n * columns)  # a full disk would kill us later
             placed = np.memmap(file, np.float64, "w+", shape=(n, columns))
             for part, places, held in made:
                 given = [next(gains) for _ in held.levels]
@@ -401,6 +403,8 @@ class Work:
         ):
             with suppress(soundfile.LibsndfileError):  # a format that holds none
                 audio.comment = MARK
+            if form != "RF64":  # which has none, unless it is told to have none
+                soundfile._snd.sf_command(audio._file, _ADD_PEAK, soundfile._ffi.NULL, 0)
             lasts = 0
             for part in done.parts:
                 audio.write(done.rule.written(part, done.largest, kind or ""))
@@ -410,6 +414,7 @@ class Work:
             sink.check()
             if form == "OGG":
                 renumber_ogg(place, _SERIAL)
+        os.fsync(place)  # before it has its name, so that not even a power cut leaves half of it
         return done.later, lasts, done.noise
 
 

@@ -2,9 +2,10 @@
 the texts beside them, copied without names."""
 
 import hashlib
+import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -244,14 +245,16 @@ def labels_of(text: str | None) -> set[str]:
     return {*map(turns.label, (text or "").split(","))} - {""}
 
 
-def digest_of(scene: Scene, salt: str, texts: Sequence[Path]) -> str:
+def digest_of(
+    scene: Scene, salt: str, texts: Sequence[Path], people: Mapping[str, str], person: str | None
+) -> str:
     """Mark of what is said of a recording, and of its texts, enough to notice others; empty where
-    nothing is."""
-    read = [digest_and_mark(file)[0] for file in texts]
-    if not (scene.turns or scene.spans or read or scene.fault):
+    nothing is. people: their names in texts; person: tells that of another speaker apart."""
+    read = [(digest_and_mark(file)[0], sorted(people.items())) for file in texts]
+    if not (scene.turns or scene.spans or read or scene.fault or person):
         return ""
     about = (salt, scene.turns, scene.spans, sorted(scene.kept), scene.by, read, scene.fault)
-    return _mark(repr(about))
+    return _mark(repr((*about, person) if person else about))
 
 
 def _mark(said: str) -> str:
@@ -279,23 +282,28 @@ def with_voices(
 
 @dataclass(frozen=True)
 class Texts:
-    """Subtitles and transcripts of recordings, and P1, P2 ... by people's names. lost: those that
-    are not copied, and why they cannot be read; notes: tiers that are left out, by file."""
+    """Subtitles and transcripts of recordings, and P1, P2 ... by people's names. kinds: those of
+    which copies may lie in the output. lost: those that are not copied, and why they cannot be
+    read; notes: tiers that are left out, by file."""
 
     files: Mapping[Path, Sequence[Path]]
     names: Mapping[Path, dict[str, str]]
+    kinds: Collection[str] = ()
     lost: dict[Path, str] = field(default_factory=dict)
     notes: dict[Path, list[str]] = field(default_factory=dict)
 
     @classmethod
     def read(
         cls, source: Path, audio: Sequence[Path], scenes: Mapping[Path, Scene], *, shared: bool,
-        wanted: bool,
+        wanted: bool, alone: bool = False,
     ) -> "Texts":  # fmt: skip
         """Find and read them. shared: whether a name is the same person in all recordings. wanted:
-        whether they are copied at all."""
+        whether they are copied at all. alone: others lie where they are copied to."""
         files, every = turns.find(source, audio, turns.TEXTS), dict[str, str]()
-        made = cls(files, {path: every if shared else {} for path in files})
+        kinds = {file.suffix for own in files.values() for file in own}
+        kinds |= set() if alone else {*turns.TEXTS, ".TextGrid"}  # of texts that are gone
+        kinds = kinds if wanted else set()
+        made = cls(files, {path: every if shared else {} for path in files}, kinds)
         for path, own in files.items():
             people = [turn.person for turn in scenes[path].turns]
             for file in own:
@@ -319,10 +327,10 @@ class Texts:
                     names.setdefault(who, f"P{len(names) + 1}")
         return made
 
-    def remove(self, path: Path, target: Path) -> None:
-        """Remove the copies beside a protected version that is not made again."""
-        for file in self.files[path]:
-            target.with_suffix(file.suffix).unlink(missing_ok=True)
+    def remove(self, target: Path) -> None:
+        """Remove the copies beside a protected version."""
+        for copy in filter(os.path.lexists, map(target.with_suffix, self.kinds)):
+            copy.unlink()
 
     def copied(self, path: Path) -> list[Path]:
         """Texts of a recording that are copied."""
@@ -331,7 +339,7 @@ class Texts:
     def copy(self, path: Path, target: Path, scene: Scene, at: Callable[[float], float]) -> None:
         """Write the texts of a recording beside its protected version; at: second of this at which
         is heard what the recording says then."""
-        self.remove(path, target)
+        self.remove(target)
         for file in self.copied(path):
             left = self.notes.get(file, ())
             try:
@@ -352,10 +360,10 @@ def _changed(
     known = sorted((name for name in names if len(name) > 1), key=len, reverse=True)
     form = [(re.escape(name).replace(r"\ ", r"[\s_]+"), len(name) > 2) for name in known]
     any_of = "|".join(
-        f"{name}(?=s?(?!\\w))" if long else f"(?-i:{name})(?!\\w)" for name, long in form
+        f"({name})(?=s?(?!\\w))" if long else f"((?-i:{name}))(?!\\w)" for name, long in form
     )
     whole = re.compile(rf"(?<!\w)(?:{any_of})" if any_of else r"(?!)", re.I)
-    by, made = {name.casefold(): new for name, new in names.items()}, list[Turn]()
+    made = list[Turn]()
     for turn in said:
         words, marked = normalize("NFC", turns.unnamed(turn.words)), turns.NAMED.search(turn.words)
         for span in spans:
@@ -364,7 +372,8 @@ def _changed(
             if not own and (near or turn.end == turns.NEVER) and words:
                 words = f"[{span.words}]"
                 break
-        words = whole.sub(lambda found: by[turns.label(found[0]).casefold()], words)
+        # By the name that matched: folded to one case, some letters become others (Turkish i).
+        words = whole.sub(lambda found: names[known[(found.lastindex or 1) - 1]], words)
         who = names.get(turn.person, "")
         if turn.person == REDACT:
             who, words = REDACT, turns.kind_of(turn.words)

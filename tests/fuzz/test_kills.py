@@ -13,6 +13,7 @@ import pytest
 
 from tests.toy_recipe import make_toy, stages
 from tests.waiting import LIMIT, wait_for
+from utils.datadir import write_data_dir
 
 ROOT = Path(__file__).resolve().parents[2]
 KILLS = 20
@@ -42,24 +43,18 @@ class Folder:
 
     def __init__(self, path: Path) -> None:
         self.path, self.mark = path, f"KILLED_IN={path}"
-        (path / "data/set").mkdir(parents=True)
+        path.mkdir()
         (path / "tests").symlink_to(ROOT / "tests")
         make_toy(path, STAGES, *ROWS)
         utts = [f"s{speaker}-{number}" for speaker in range(4) for number in range(4)]
-        for name, of in (("utt2spk", lambda u: u[:2]), ("wav.scp", lambda u: f"/{u}.wav")):
-            (path / "data/set" / name).write_text("".join(f"{u} {of(u)}\n" for u in utts))
-        spk2utt = [f"s{n} {' '.join(u for u in utts if u[1] == str(n))}\n" for n in range(4)]
-        (path / "data/set/spk2utt").write_text("".join(spk2utt))
+        tables = {"utt2spk": {u: u[:2] for u in utts}, "wav.scp": {u: f"/{u}.wav" for u in utts}}
+        write_data_dir(path / "data/set", tables)
 
     def start(self, alpha: int) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            ["./run.sh", "--alpha", str(alpha)],
-            cwd=self.path,
-            env={**os.environ, "KILLED_IN": str(self.path)},
-            stdout=subprocess.DEVNULL,
-            stderr=(self.path / "errors").open("wb"),
-            start_new_session=True,
-        )
+        environment = {**os.environ, "KILLED_IN": str(self.path)}
+        streams = {"stdout": subprocess.DEVNULL, "stderr": (self.path / "errors").open("wb")}
+        command, at = ["./run.sh", "--alpha", str(alpha)], self.path
+        return subprocess.Popen(command, cwd=at, env=environment, start_new_session=True, **streams)
 
     def run(self, alpha: int) -> dict[str, str]:
         """To the end; the digests of all that it made, but for logs and stamps.

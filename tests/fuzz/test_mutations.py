@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -49,6 +50,7 @@ from utils.cli import UserError
 from utils.datachecks import validate_data_dir
 from utils.datadir import load_data_dir
 from utils.settings import parse_settings, read_settings, settings_text
+from utils.tables import write_map
 from utils.trials import read_scores, read_trials
 
 CONF = Path(__file__).resolve().parents[2] / "egs/TEMPLATE/conf"
@@ -126,24 +128,22 @@ def of_data(root: Path, data: Path) -> Iterator[Target]:
 
     yield Target(data / "conf.json", "json", read_conf)
     lists = ("stranger", "row less")
-    pairs = [(s, utt) for s in ("s1", "s2") for utt in utts]
-    labels = ((s, utt, "target" if utt.startswith(s) else "nontarget") for s, utt in pairs)
-    trials = _write(root / "trials", "".join(f"{' '.join(row)}\n" for row in labels))
-    scores = _write(
-        root / "scores", "".join(f"{s} {utt} 0.{n}\n" for n, (s, utt) in enumerate(pairs))
-    )
-    yield Target(trials, "table", lambda: read_trials(trials), lists)
-    yield Target(scores, "table", lambda: read_scores(scores), lists)
-    counts = _write(root / "num_utts.ark", "s1 3\ns2 10\n")
-    yield Target(counts, "table", lambda: read_counts(counts), lists)
+    pairs = [f"{s} {utt}" for s in ("s1", "s2") for utt in utts]
+    labels = {pair: f"{'non' * (pair[:2] not in pair[2:])}target" for pair in pairs}
+    for name, rows, reader in (
+        ("trials", labels, read_trials),
+        ("scores", {pair: f"0.{n}" for n, pair in enumerate(pairs)}, read_scores),
+        ("num_utts.ark", {"s1": 3, "s2": 10}, read_counts),
+    ):
+        write_map(root / name, rows, blanks=True)
+        yield Target(root / name, "table", partial(reader, root / name), lists)
     for name in ("a.wav", "a.flac"):
         soundfile.write(root / name, np.random.default_rng(0).normal(0, 0.1, 4000), 16000)
-        path = str(root / name)
-        yield Target(root / name, name[2:], lambda path=path: read_audio("utt", path))
+        yield Target(root / name, name[2:], partial(read_audio, "utt", str(root / name)))
     for form, codec in (("mp4", "aac"), ("webm", "libopus"), ("asf", "wmav2"), ("ogg", "libopus")):
         other = root / f"a.{form}"
         other.write_bytes(encoded_by_av(np.sin(np.arange(32000) / 9), form, codec))
-        yield Target(other, "other audio", lambda path=str(other): read_audio("utt", path))
+        yield Target(other, "other audio", partial(read_audio, "utt", str(other)))
 
 
 def of_archives(root: Path) -> Iterator[Target]:
@@ -235,9 +235,8 @@ def of_results(root: Path) -> Iterator[Target]:
     yield Target(results / "metrics.csv", "csv", read_results, (), csv)
     for name in ("figures", "run"):
         yield Target(results / f"{name}.json", "json", read_results)
-    yield Target(
-        results / "clips.json", "json", read_results, ("list",), [("object", lambda _: b"{}")]
-    )
+    no_list = [("object", lambda _: b"{}")]
+    yield Target(results / "clips.json", "json", read_results, ("list",), no_list)
 
 
 def of_plans(root: Path) -> Iterator[Target]:
@@ -276,10 +275,7 @@ def of_networks(root: Path) -> Iterator[Target]:
     torch.save(network.state_dict(), path.with_name("final.pt"))
     folders["idmap"] = "generator.yaml", load_trained
     for name, (conf, read) in folders.items():
-
-        def read_folder(folder: Path = root / name, read: Callable[[Path], object] = read) -> None:
-            read(folder)
-
+        read_folder = partial(read, root / name)
         yield Target(root / name / conf, "yaml", read_folder)
         weights = root / name / "final.pt"
         yield Target(weights, "binary", read_folder, ("short",), odd_weights(weights))
