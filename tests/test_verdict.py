@@ -48,6 +48,30 @@ def test_verdicts(case: dict[str, Any]) -> None:
     assert (found.level.name, found.why) == (case["level"], case.get("why", ""))
 
 
+def test_a_small_leak_left_out_what_else_is_possible() -> None:
+    """10 % from all recordings, or people who may be named: it was small, and no more was said."""
+    eer, may = [0.45, 0.43, 0.47], {"1": (Value(0.45, 0.43, 0.47), 0.001)}
+    wide = judge(attack(eer), 0.5, may | {"all": (Value(0.3, 0.1, 0.45), 0.2)})
+    naming = attack({"eer": eer, "named": "4/11", "chance": "1/11", "people": 11.0})
+    named = judge(naming + attack({"eer": [0.49, 0.45, 0.53], "times": 21}), 0.5, may)
+    assert {wide.level, named.level} == {Level.SMALL}
+    assert wide.why == (
+        "an EER of 45.0 %, but an EER down to 10.0 % is possible from all recordings of a person"
+    )
+    assert named.why.startswith("an EER of 45.0 %, but 4 of 11 people are named correctly where")
+
+
+def test_people_named_could_not_be_judged_where_no_eer_is_defined() -> None:
+    named = {
+        "eer": [math.nan] * 3,
+        "named": "4/11",
+        "chance": "1/11",
+        "people": 11.0,
+        "several": {},
+    }
+    assert judge(attack(named), 0.5).level is Level.OFTEN
+
+
 def test_the_worst_person_caps_the_verdict() -> None:
     attacks = attack([0.49, 0.45, 0.53])
     assert judge(attacks, 0.5).level is Level.HIDDEN
