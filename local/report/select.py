@@ -451,7 +451,7 @@ def beside_words(metrics: pd.DataFrame) -> dict[tuple[str, str], Value]:
 
 
 def _standing(judged: Judged) -> tuple[Level, float]:
-    """What puts the worst-protected group first."""
+    """Key that sorts the worst-protected group first."""
     return judged.verdict.level, judged.eer.value
 
 
