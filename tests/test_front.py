@@ -105,6 +105,14 @@ def test_what_is_missing_is_named():
     assert of(trades(only), "uar").unprotected is None
 
 
+def test_unprotected_speech_was_private_where_its_scores_are_turned_round():
+    """Of an evaluator that hardly hears, 60 % without protection is 40 %, as behind a system."""
+    level = [row("original", "unprotected.level", "eer", 0.6, 0.05),
+             row("a", "ignorant.level", "eer", 0.02, 0.01)]  # fmt: skip
+    bare = of(trades([*figures(), *level]), "wer").unprotected
+    assert bare is not None and bare.privacy.value == pytest.approx(0.4)
+
+
 def test_a_front_is_of_one_recogniser():
     other = {"original": 0.9, "a": 0.95, "d": 0.92}
     more = [row(system, "utility.other", "wer", wer) for system, wer in other.items()]

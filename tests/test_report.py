@@ -555,6 +555,22 @@ def test_tables_and_people_were_shown_again_for_each_evaluator() -> None:
     assert [(group[1], who.name) for group, who in found] == [("b", "x"), ("a", "y")]
 
 
+def test_an_eer_stood_beside_the_number_of_those_who_were_to_be_named() -> None:
+    """In metrics.csv those figures stand first, and are of people with target trials alone."""
+    sought = {"n_speakers": "11", "n_segments": "99"}
+    named_first = figure("s", "ignorant", "named_by_recording/recordings=1", 0.5, **sought)
+    metrics = of_rows([named_first, figure("s", "ignorant", "eer", 0.3, n_speakers="13")]).metrics
+    counts = [tables.tabulate(SPECS[name], metrics).rows[0] for name in ("attacks", "reid")]
+    assert [counts[0][-4], *counts[1][-2:]] == ["13", "11", "99"]
+
+
+def test_groups_whose_eers_are_not_defined_broke_the_report() -> None:
+    of_sex = [figure("s", "groups", f"eer/attribute=sex/recordings=1/{of}", "nan")
+              for of in ("group=f", "group=m", "kind=gap")]  # fmt: skip
+    (row,) = tables.group_table(of_rows(of_sex).metrics).rows
+    assert row[2:] == ["women: not defined; men: not defined", "–", "not defined"]
+
+
 @pytest.mark.slow
 def test_a_dash_stays_last_when_a_column_is_sorted(tmp_path: Path, browser: Any) -> None:
     by = {"evaluator": "moonshine"}

@@ -17,7 +17,7 @@ from local.report import findings, select, tables
 from local.report.findings import warnings as warned
 from local.report.measures import NOTHING, Value
 from local.report.page import markdown
-from local.report.pictures import recordings
+from local.report.pictures import channels, recordings
 from local.report.select import Evidence, Level, fold, judge
 from tests.report_rows import Figure, results
 from tests.report_rows import figure as made_up
@@ -44,8 +44,32 @@ def attack(of: Any) -> list[Evidence]:
 @pytest.mark.parametrize("case", CASES, ids=[case["case"] for case in CASES])
 def test_verdicts(case: dict[str, Any]) -> None:
     chosen = {str(n): (Value(*own), p) for n, (*own, p) in case.get("chosen", {}).items()}
-    found = judge([*chain.from_iterable(map(attack, case["attacks"]))], chosen=chosen)
+    found = judge([*chain.from_iterable(map(attack, case["attacks"]))], 0.5, chosen)
     assert (found.level.name, found.why) == (case["level"], case.get("why", ""))
+
+
+def test_a_small_leak_left_out_what_else_is_possible() -> None:
+    """10 % from all recordings, or people who may be named: it was small, and no more was said."""
+    eer, may = [0.45, 0.43, 0.47], {"1": (Value(0.45, 0.43, 0.47), 0.001)}
+    wide = judge(attack(eer), 0.5, may | {"all": (Value(0.3, 0.1, 0.45), 0.2)})
+    naming = attack({"eer": eer, "named": "4/11", "chance": "1/11", "people": 11.0})
+    named = judge(naming + attack({"eer": [0.49, 0.45, 0.53], "times": 21}), 0.5, may)
+    assert {wide.level, named.level} == {Level.SMALL}
+    assert wide.why == (
+        "an EER of 45.0 %, but an EER down to 10.0 % is possible from all recordings of a person"
+    )
+    assert named.why.startswith("an EER of 45.0 %, but 4 of 11 people are named correctly where")
+
+
+def test_people_named_could_not_be_judged_where_no_eer_is_defined() -> None:
+    named = {
+        "eer": [math.nan] * 3,
+        "named": "4/11",
+        "chance": "1/11",
+        "people": 11.0,
+        "several": {},
+    }
+    assert judge(attack(named), 0.5).level is Level.OFTEN
 
 
 def test_the_worst_person_caps_the_verdict() -> None:
@@ -53,6 +77,12 @@ def test_the_worst_person_caps_the_verdict() -> None:
     assert judge(attacks, 0.5).level is Level.HIDDEN
     assert judge(attacks, 0.51).level is Level.UNSHOWN
     assert judge(attack([0.2, 0.1, 0.3]), 0.82).level is Level.OFTEN
+
+
+def test_people_were_hidden_where_their_figures_were_lost() -> None:
+    """Without per_speaker.csv nobody was the worst-protected person, who caps the verdict."""
+    found = judge(attack([0.49, 0.45, 0.53]))
+    assert str(found) == "? no leak shown: but nobody's linkability is known"
 
 
 def test_who_was_never_attacked_by_several_recordings_was_called_hidden() -> None:
@@ -143,6 +173,15 @@ def test_recordings_of_a_person_stand_beside_one() -> None:
     assert drawn is not None and "44.0 % from 1 by ignorant, e, 25.0 % from all" in drawn.alt
 
 
+def test_a_picture_of_channels_left_out_normalised_scores() -> None:
+    """The lowest EER from one recording was 46 % there, and 44 % on the strip beside it."""
+    rows = [figure("b2", "ignorant", 0.46, 0.42, 0.5, evaluator=by) for by in ("words", "e/plda")]
+    lower = figure("b2", "ignorant", 0.44, 0.4, 0.48, metric="eer_normalised/recordings=1",
+                   evaluator="words")  # fmt: skip
+    drawn = channels(results([*rows, lower]))
+    assert drawn is not None and "44.0" in drawn.alt
+
+
 def test_the_interval_of_the_strongest_covers_its_choice() -> None:
     """None of 30 attackers is known to be beyond chance; that of the lowest of all is. Cell and
     verdict have its interval, whose upper end noise alone can bring below 50 %."""
@@ -180,7 +219,7 @@ def test_a_choice_among_fewer_attackers_hid_what_the_others_found() -> None:
         for who, eer in (("ignorant", weak), ("semi_informed_backend", strong))
     ]
     chosen = {"1": (weak, 0.4), "all": (weak, 0.4)}
-    assert judge(attacks[:1], chosen=chosen).level is Level.HIDDEN
+    assert judge(attacks[:1], 0.5, chosen).level is Level.HIDDEN
     found = judge(attacks, chosen=chosen)
     assert found.level is Level.UNSHOWN and "2.0 %" in found.why
 
@@ -193,6 +232,19 @@ def test_each_of_several_groups_had_its_own_five_percent() -> None:
     assert found == [Level.NOW_AND_THEN, Level.UNSHOWN]
     named = attack({"eer": [0.49, 0.45, 0.53], "named": "4/11", "chance": "1/11", "people": 11.0})
     assert [judge(named, groups=n).level for n in (1, 5)] == [Level.OFTEN, Level.UNSHOWN]
+
+
+def test_of_two_lists_of_women_the_last_one_stood_for_both() -> None:
+    """Such as those of VCTK: its differences replaced the other's, and so did its warnings."""
+    rise = {"metric": "eer_rise", "low": "0.0", "high": "0.01", "value": "0.0"}
+    rows = [bare(), targets(8), *(figure("b2", "ignorant", 0.02, 0.0, 0.04) for _ in "a")]
+    rows += [replace(rows[-1], **rise), made_up("b2", "strongest", "eer_difference/group=bn", 0.1)]
+    rows = [replace(f, split="x_f") for f in rows]
+    found = results([*rows, *(replace(f, split="y_f") for f in rows)])
+    assert [row[0] for row in tables.difference_table(found.metrics).rows] == ["x_f", "y_f"]
+    (few,) = [text for text in warned(found) if text.startswith("Only")]
+    (same,) = [text for text in warned(found) if "no better than unprotected" in text]
+    assert (few.count("8 women"), same.count("b2 (women)")) == (2, 2)
 
 
 @pytest.mark.slow
@@ -265,6 +317,8 @@ def test_an_attacker_who_fails_a_control_is_no_evidence_and_a_control_no_system(
     level = [replace(f, system="bn_leak_level") for f in dosed]  # says nothing of voices
     ways = ([], found, faint, level, dosed, [*dosed, *found], [*dosed, *missed])
     assert [heard(more) for more in ways] == [False, False, False, False, True, True, False]
+    unbounded = [replace(f, low="", high="") for f in missed]
+    assert not heard([*dosed, *unbounded])  # a control of 20 % was passed without its interval
     assert list(verdicts([*rows, *found])) == ["a"]
 
 
@@ -274,6 +328,8 @@ def test_words_of_one_group_stood_for_all() -> None:
     assert verdict_table(figures).rows[0][-1] == "10.0"
     of_men = figure("b2", "utility", 0.3, 0.0, 0.4, metric="wer", evaluator="asr", gender="m")
     assert "WER by asr (%)" not in verdict_table([*figures, of_men]).header
+    men = figure("b2", "ignorant", 0.3, 0.2, 0.4, gender="m")  # whose words were lost
+    assert "WER by asr (%)" not in verdict_table([*figures, men]).header
 
 
 def test_what_now_asks_for_what_was_not_run() -> None:

@@ -95,7 +95,7 @@ def _deaf(results: Results) -> str:
 def _too_few(results: Results) -> str:
     """A warning for groups so small that an interval over their people means nothing."""
     found = _targets_by_split(results).items()
-    small = {results.voices[split]: n for split, n in found if frame.parse(n) < FEWEST}
+    small = [(results.voices[split], n) for split, n in found if frame.parse(n) < FEWEST]
     return say("too_few", small=small, fewest=FEWEST)
 
 
@@ -121,9 +121,9 @@ def _trainings(results: Results) -> str:
     """How much another training of the evaluator moves an EER, where several were run."""
     eers = frame.eers(results.metrics)
     eers = eers[np.isfinite(eers["value"])]
-    of = [eers[name] for name in ("system", "split", "attacker")]
-    values = eers.groupby([*of, eers["evaluator"].replace(results.trainings)])["value"]
-    spread = values.agg(["size", np.ptp])
+    eers["evaluator"] = eers["evaluator"].replace(results.trainings)
+    by = eers.groupby(["system", "split", "attacker", "evaluator"])["value"]
+    spread = by.agg(["size", np.ptp])
     several = spread[spread["size"] > 1]
     n, most = several.max() if len(several) else (1, 0.0)
     return say("trainings", n=int(n), points=100 * most)
@@ -181,12 +181,11 @@ def _may_err(results: Results) -> str:
 
 def _no_better(results: Results) -> str:
     """Systems on which an attacker's EER is shown to rise hardly above that without protection."""
-    found = {}
+    found = []
     for system, split in select.subjects(results.metrics):
         own = [a for a in select.attacks(results, system, split) if a.bare.value < MARGIN]
-        same = [a for a in own if a.rise.high <= NO_RISE]
-        if same:
-            found[f"{system} ({results.voices[split]})"] = min(same, key=lambda a: a.rise.high)
+        if same := [a for a in own if a.rise.high <= NO_RISE]:
+            found.append((system, results.voices[split], min(same, key=lambda a: a.rise.high)))
     return say("no_better", found=found)
 
 

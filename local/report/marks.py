@@ -152,11 +152,10 @@ def overview_table(block: Selection) -> Table:
             [*names, show(value_of(eer), _EER), attacker(eer.attacker), eer.evaluator, told,
              *(block.cell(at, made) for made in columns)]
         )  # fmt: skip
-    header = [
+    return Table([
         "system", "voices", _EER.heading, "attacker", "evaluator", "without protection (%)",
         *(made.heading for made in columns),
-    ]  # fmt: skip
-    return Table(header, lines)
+    ], lines)  # fmt: skip
 
 
 def leaders_table(words: Sequence[str], page: Path) -> Table:
@@ -203,9 +202,8 @@ def alike_table(block: Selection) -> Table:
          *(block.cell(at, made.but(by=eer.evaluator)) for made in _ALIKE)]
         for names, at, eer in _decisive(block) if at[0] != "original"
     ]  # fmt: skip
-    headings = [made.heading for made in _ALIKE]
-    kept = [line for line in lines if any(line[4:])]
-    return Table(["system", "voices", "attacker", "evaluator", *headings], kept)
+    head = ["system", "voices", "attacker", "evaluator", *(made.heading for made in _ALIKE)]
+    return Table(head, lines)
 
 
 def front_table(block: Selection) -> Table:
@@ -221,9 +219,8 @@ def front_table(block: Selection) -> Table:
             before = wording.enumerate_words([p.system for p in trade.behind(point)])
             told = f"behind {before}" if before else Marked("**on the front**")
             rows.append([people, code(point.system), *numbers, trade.recogniser, told])
-    header = ["voices", "system", "EER, folded at 50 % (%)", "WER (%)", "recogniser",
-              "Pareto front"]  # fmt: skip
-    return Table(header, rows)
+    return Table(["voices", "system", "EER, folded at 50 % (%)", "WER (%)", "recogniser",
+                  "Pareto front"], rows)  # fmt: skip
 
 
 def trainings_table(block: Selection) -> Table:

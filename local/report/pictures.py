@@ -494,7 +494,8 @@ def recordings(results: Results) -> Found:
 def channels(results: Results) -> Found:
     """Lowest EER from one recording by what the attackers hear, a colour a system."""
     shown = [system for system in results.systems() if system not in CONTROLS[1:]]
-    rows = frame.eers(results.metrics, system=shown)
+    figures = ("eer", "eer_normalised")
+    rows = where(results.metrics, system=shown, family=Family.VERIFICATION, figure=figures)
     rows = rows[np.isfinite(rows["value"])]
     heard_by = SAID["channels"]["parts"]
     encoder = rows["evaluator"].str.split("[:/]").str[0]

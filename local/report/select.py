@@ -214,25 +214,23 @@ def judge(
     own = {n: [one for one in every if (one.recordings or "1") == n] for n in LENGTHS}
     eers = {n: min(some, key=_eer_of) for n, some in own.items() if some}
     strongest = min(eers.values(), key=_eer_of).attack if eers else None
-    if most is not None and most.named > NAMED_MOSTLY:
-        return Verdict(Level.NOTHING, say("named_correctly", attack=most), strongest or most, eers)
-    if strongest is None:
-        return Verdict(Level.UNJUDGED, "no EER is defined", None)
-    found = replace(_by_eer(judges, every, LEVEL / groups), eers=eers)
+    by_name = None
+    if most is not None:
+        level = Level.OFTEN if most.named > NAMED_OFTEN else Level.NOW_AND_THEN
+        level = Level.NOTHING if most.named > NAMED_MOSTLY else level
+        by_name = Verdict(level, say("named_correctly", attack=most), strongest or most, eers)
+    if strongest is None or (by_name and by_name.level is Level.NOTHING):
+        return by_name or Verdict(Level.UNJUDGED, "no EER is defined", None)
+    found = replace(_by_eer(judges, every, LEVEL / groups, maybe), eers=eers)
     able = [a for a in defined if a.supports]
     if found.level >= Level.UNJUDGED and not able:
         ends = (a.bare.high for a in defined if math.isfinite(a.bare.high))
         why = say("not_able", high=min(ends, default=math.inf))
         found = Verdict(Level.UNJUDGED, why, strongest, eers)
-    if most is not None:
-        level = Level.OFTEN if most.named > NAMED_OFTEN else Level.NOW_AND_THEN
-        by_name = Verdict(level, say("named_correctly", attack=most), strongest, eers)
+    if by_name:
         return min(found, by_name, key=lambda v: v.level)
     if found.level is Level.HIDDEN:
         return replace(found, **_hidden(able, maybe, worst_person))
-    if found.level is Level.UNSHOWN and maybe:
-        why = f"but {maybe}, and {found.why.removeprefix('but ')}"
-        return replace(found, why=why)
     return found
 
 
@@ -268,27 +266,31 @@ def _own(attack: Evidence, n: str, other: Value) -> Value:
     return attack.several.get(n, listed)
 
 
-def _by_eer(judges: Sequence[Evidence], every: Sequence[Lowest], level: float) -> Verdict:
+def _by_eer(
+    judges: Sequence[Evidence], every: Sequence[Lowest], level: float, maybe: str
+) -> Verdict:
     """The verdict by EERs, from however many recordings of a person: whoever succeeds refutes, and
-    only evaluators that can hear support. level: of the tests whether they may be chance."""
+    only evaluators that can hear support. level: of the tests whether they may be chance; maybe:
+    who may be named."""
     if same := [a for a in judges if a.rise.high <= NO_RISE]:
         own = min(same, key=lambda a: a.rise)
         gain = show(own.rise, POINTS)
         return Verdict(Level.NOTHING, f"the EER is {gain} points above that without it", own)
+    least = min(every, key=lambda own: _known(own.eer.low))
+    doubts, wide = [maybe] if maybe else [], _known(least.eer.low) <= MARGIN
+    if wide:
+        possible = percent(least.eer.low) if math.isfinite(least.eer.low) else "any size"
+        doubts.append(f"an EER down to {possible} is possible {_from(least.recordings)}".rstrip())
+    but = f"but {', and '.join(doubts)}"
     if leaks := [one for one in every if one.p < level]:
         one = min(leaks, key=lambda leak: (_known(leak.eer.low) > MARGIN, leak.eer.value))
-        above = (MOSTLY, OFTEN, math.inf)
-        levels = zip(above, (Level.MOSTLY, Level.OFTEN, Level.NOW_AND_THEN), strict=True)
-        found = next(own for most, own in levels if one.eer.value < most)
-        found = found if _known(one.eer.low) <= MARGIN else Level.SMALL
+        found = Level(Level.MOSTLY + sum(one.eer.value >= most for most in (MOSTLY, OFTEN)))
         why = f"an EER of {percent(one.eer.value)} {_from(one.recordings)}".rstrip()
-        told = found is Level.SMALL or _from(one.recordings)
-        return Verdict(found, why if told else "", one.attack)
-    one = min(every, key=lambda own: _known(own.eer.low))
-    if _known(one.eer.low) <= MARGIN:
-        possible = percent(one.eer.low) if math.isfinite(one.eer.low) else "any size"
-        why = f"but an EER down to {possible} is possible {_from(one.recordings)}".rstrip()
-        return Verdict(Level.UNSHOWN, why, one.attack)
+        if _known(one.eer.low) > MARGIN:  # small, as far as is known
+            return Verdict(Level.SMALL, f"{why}, {but}" if doubts else why, one.attack)
+        return Verdict(found, why if _from(one.recordings) else "", one.attack)
+    if wide:
+        return Verdict(Level.UNSHOWN, but, least.attack)
     return Verdict(Level.HIDDEN, "", min(every, key=_eer_of).attack)
 
 
@@ -319,13 +321,13 @@ def _hidden(able: Sequence[Evidence], maybe: str, worst_person: float) -> dict[s
             not any(math.isfinite(a.named) for a in heard),
         "nobody who passed a control attacked by several recordings":
             not any(n != "1" for a in heard for n in a.several),
+        "nobody's linkability is known": math.isnan(worst_person),
     }  # fmt: skip
-    why = next((f"but {said}" for said, holds in reasons.items() if holds), "")
-    if why:
+    if why := next((f"but {said}" for said, holds in reasons.items() if holds), ""):
         return {"level": Level.UNSHOWN, "why": why}
-    least = min((a.dose for a in heard if math.isfinite(a.dose)), default=None)
-    if least is not None and not any(a.control.defined for a in heard):
-        why = f"the least share of a speaker that they find is {least:.0f} %"
+    doses = [a.dose for a in heard if math.isfinite(a.dose)]
+    if doses and not any(a.control.defined for a in heard):
+        why = f"the least share of a speaker that they find is {min(doses):.0f} %"
     return {"level": Level.HIDDEN, "why": why}
 
 
@@ -346,8 +348,7 @@ class Judged:
     @property
     def eer(self) -> Value:
         """The lowest EER of all attacks, from however many recordings."""
-        eers = [one.eer for one in self.verdict.eers.values()]
-        return min(eers, default=NOTHING)
+        return min((one.eer for one in self.verdict.eers.values()), default=NOTHING)
 
 
 def no_controls(figures: pd.DataFrame) -> pd.DataFrame:
@@ -363,16 +364,18 @@ def attacked(metrics: pd.DataFrame) -> pd.DataFrame:
 
 def subjects(metrics: pd.DataFrame) -> list[tuple[str, str]]:
     """Protected systems with their splits, by split, without controls."""
-    found = attacked(metrics).drop_duplicates(["system", "split"])
-    found = found.sort_values("split", kind="stable")
+    found = (
+        attacked(metrics).drop_duplicates(["system", "split"]).sort_values("split", kind="stable")
+    )
     return [*zip(found["system"], found["split"], strict=True)]
 
 
 def attacks(results: Results, system: str, split: str) -> list[Evidence]:
     """Every attack on a system and split."""
     run = frame.eers(results.metrics, system=system, split=split)
-    run = run.drop_duplicates(["attacker", "evaluator"])
-    return [_attack(results, f) for f in run.itertuples()]
+    return [
+        _attack(results, f) for f in run.drop_duplicates(["attacker", "evaluator"]).itertuples()
+    ]
 
 
 def _chosen(results: Results, system: str, split: str) -> Choice:
@@ -407,7 +410,7 @@ def _attack(results: Results, f: Any) -> Evidence:
         people=people, control=control, dose=min(doses, default=math.nan),
         several={n: min(map(fold, own)) for n, own in eers.items() if own},
         controlled=hears and not any(
-            fold(own).high >= OFTEN
+            not fold(own).high < OFTEN  # unless its interval is known
             for system, attackers in MUST_FIND.items()
             if f.attacker in attackers
             for own in several(system, f.attacker, ["eer"])
@@ -432,8 +435,7 @@ def verdicts(results: Results) -> dict[str, list[Judged]]:
         named = max(naming, key=lambda a: (a.named, -a.p_named), default=None)
         group = results.voices[split]
         group += f" ({split})" if alike[system, group] > 1 else ""
-        judged = Judged(system, split, group, said, named, worst)
-        found.setdefault(system, []).append(judged)
+        found.setdefault(system, []).append(Judged(system, split, group, said, named, worst))
     return found
 
 
@@ -448,17 +450,17 @@ def beside_words(metrics: pd.DataFrame) -> dict[tuple[str, str], Value]:
     return found
 
 
+def _standing(judged: Judged) -> tuple[Level, float]:
+    """Key that sorts the worst-protected group first."""
+    return judged.verdict.level, judged.eer.value
+
+
 def verdict_rows(found: Mapping[str, Sequence[Judged]]) -> dict[str, str]:
     """Systems with a row of their own, and what it is called: of target voices of one experiment
     the one that protects worst stands for all."""
-
-    def order(system: str) -> tuple[float, float]:
-        lowest = min((own.eer.value for own in found[system] if own.verdict.attack), default=0.5)
-        return min(own.verdict.level for own in found[system]), lowest
-
     named = {system: system for system in found}
     for series, targets in wording.target_series(found).items():
-        worst = min(targets, key=order)
+        worst = min((min(map(_standing, found[target])), target) for target in targets)[1]
         named = {name: text for name, text in named.items() if name not in targets}
         named[worst] = f"{series}: worst of {len(targets)}, {worst}"
     return named
@@ -488,14 +490,13 @@ def lines(results: Results) -> list[Line]:
     for system, name in verdict_rows(found).items():
         own, eers = found[system], {}
         for n in ("1", "all"):
-            several = [(j, j.verdict.eers[n]) for j in own if n in j.verdict.eers]
-            if several:
+            if several := [(j, j.verdict.eers[n]) for j in own if n in j.verdict.eers]:
                 eers[n] = min(several, key=lambda pair: pair[1].eer.value)
         rows = [f for (split, _), f in bares.items() if split in {j.split for j in own}]
         bare = min(rows, key=lambda f: folded(f.value), default=None)
         named = [(j.named.named, j) for j in own if j.named]
         most = max(named, key=lambda pair: pair[0])[1] if named else None
-        worst = min(own, key=lambda j: (j.verdict.level, j.eer.value))
+        worst = min(own, key=_standing)
         made.append(Line(system, name, worst, eers, bare, most, len(own)))
     return made
 
@@ -503,7 +504,7 @@ def lines(results: Results) -> list[Line]:
 def uses(metrics: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
     """(metric, by whom) -> system -> the row of all people together."""
     own = where(metrics, family=Family.UTILITY, metric=UTILITY_MEASURES)
-    if own["gender"].nunique() != 1:
+    if len({*metrics["gender"]} - {""}) > 1:
         own = where(own, gender="")
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for f in own.itertuples(index=False):
@@ -597,10 +598,11 @@ def trades(metrics: pd.DataFrame) -> list[Trade]:
         for split in sorted(set(own["split"]) & set(privacy)):
             attacked = privacy[split]
             measured = {f.system: f for f in where(own, split=split).itertuples(index=False)}
-            eers = [f for f in attacked.values() if f is not None]
+            eers = filter(None, attacked.values())
             lowest = min(eers, key=lambda f: folded(f.value), default=None)
             bare = bares.get((split, lowest.evaluator)) if lowest else None
-            before = TradePoint("original", _value(bare), _value(measured.pop("original", None)))
+            use = _value(measured.pop("original", None))
+            before = TradePoint("original", fold(_value(bare)), use)
             points, left_out = _points(attacked, measured, measures.MEASURES[metric].title)
             bare_point = before if before.defined else None
             found.append(Trade(split, metric, recogniser, points, bare_point, left_out))

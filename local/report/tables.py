@@ -99,7 +99,10 @@ def tabulate(spec: Spec, metrics: pd.DataFrame) -> Table:
     own = where(
         metrics, family=spec.family, attacker=[*wording.ATTACKERS] if spec.attackers else ""
     )
-    own = own.drop_duplicates([*SUBJECT]).sort_values("split", kind="stable")
+    shown = own["figure"].isin([column.figure for column in spec.columns])
+    first = pd.concat([own[shown], own])  # whose counts are those to show
+    first, own = (rows.drop_duplicates([*SUBJECT]) for rows in (first, own))
+    own = own[[*SUBJECT]].merge(first).sort_values("split", kind="stable")
     names = ["split", "system", "attacker"][: 3 if spec.attackers else 2]
     rows = [([f.split, f.system, wording.attacker(f.attacker)][: len(names)], f)
             for f in own.itertuples()]  # fmt: skip
@@ -144,8 +147,9 @@ def utility_table(metrics: pd.DataFrame) -> Table:
          show(value_of(f), MEASURES[f.metric]), f.n_speakers]
         for f in own.itertuples()
     ]  # fmt: skip
-    head = ["split", "system", "measured by", "condition", "figure", "value", "speakers"]
-    return Table(head, rows)
+    return Table(
+        ["split", "system", "measured by", "condition", "figure", "value", "speakers"], rows
+    )
 
 
 EER = MEASURES["eer"]
@@ -174,12 +178,11 @@ def crowd_table(metrics: pd.DataFrame) -> Table:
     cells = []
     rows = where(metrics, family=Family.CROWD, metric=[*CROWDS])
     for f in no_controls(rows).itertuples():
-        who = (f.split, f.system, wording.attacker(f.attacker), f.evaluator)
-        of = (*who, CROWDS[f.metric], f.recordings)
+        of = (f.split, f.system, wording.attacker(f.attacker), f.evaluator, CROWDS[f.metric],
+              f.recordings)  # fmt: skip
         cells.append((of, int(f.candidates), show(value_of(f), MEASURES["named"])))
     sizes = {n: f"of {n} (%)" for n in sorted({n for _, n, _ in cells})}
-    head = ["split", "system", "attacker", "evaluator", "figure", "recordings"]
-    return grid(head, cells, sizes)
+    return grid(["split", "system", "attacker", "evaluator", "figure", "recordings"], cells, sizes)
 
 
 def group_table(metrics: pd.DataFrame) -> Table:
@@ -191,10 +194,11 @@ def group_table(metrics: pd.DataFrame) -> Table:
         found = where(own, kind="value", **{name: getattr(gap, name) for name in names})
         told = [f"{_group(f.attribute, f.group)}: {show(value_of(f), EER)}"
                 for f in found.sort_values("group").itertuples()]  # fmt: skip
-        worst = found.loc[(MEASURES[gap.metric].better * found["value"]).idxmin(), "group"]
+        defined = found.dropna(subset="value")
+        ranked = defined.sort_values("value", ascending=MEASURES[gap.metric].better > 0)
+        worst = [_group(gap.attribute, name) for name in ranked["group"]] or ["–"]
         figure = TABLES["groups"][gap.metric][gap.recordings]
-        group = _group(gap.attribute, worst)
-        rows.append([gap.system, figure, "; ".join(told), group, show(value_of(gap), EER)])
+        rows.append([gap.system, figure, "; ".join(told), worst[0], show(value_of(gap), EER)])
     return Table(["system", "figure (%)", "groups", "worst group", "gap (points)"], rows)
 
 
@@ -279,16 +283,14 @@ def used(kept: Uses, system: str, *, unit: bool = False) -> list[tuple[tuple[str
 
 def run_table(runs: Mapping[str, Results]) -> Table:
     """A row a run: its corpus, attackers, evaluators, date, commit and command."""
-    rows = []
+    rows, made = [], ("date", "commit", "command")
     for run, results in runs.items():
         attacked = frame.eers(results.metrics)
         who = each(attacked[attacked["system"] != "original"], "attacker")
-        by_whom = ", ".join(each(attacked, "evaluator"))
-        told = [results.origin.get(name, "–") for name in ("date", "commit", "command")]
-        attackers = ", ".join(map(wording.attacker, who))
-        rows.append([run, results.corpus, attackers, by_whom, *told])
-    head = ["run", "corpus", "attackers", "evaluators", "date", "commit", "command"]
-    return Table(head, rows)
+        told = [map(wording.attacker, who), each(attacked, "evaluator")]
+        origin = (results.origin.get(name, "–") for name in made)
+        rows.append([run, results.corpus, *map(", ".join, told), *origin])
+    return Table(["run", "corpus", "attackers", "evaluators", *made], rows)
 
 
 def difference_table(metrics: pd.DataFrame) -> Table:
@@ -298,10 +300,10 @@ def difference_table(metrics: pd.DataFrame) -> Table:
     own = no_controls(where(metrics, metric="eer_difference"))
     for f in own[~own["group"].isin(CONTROLS[1:])].itertuples():
         sure = f.low > 0 or f.high < 0
-        at = (wording.group_of(f), f.system, f.group)
+        at = (f.split, f.system, f.group)
         cells.append((at, f.recordings, show(value_of(f), select.POINTS) + " *" * sure))
     heads = {"1": "from one (points)", "all": "from all (points)"}
-    return grid(["voices", "first system", "second system"], cells, heads)
+    return grid(["split", "first system", "second system"], cells, heads)
 
 
 def verdict_lines(results: Results) -> list[str]:
