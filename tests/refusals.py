@@ -11,7 +11,7 @@ def refuses(
     message: str,
     function: Callable[..., object],
     *arguments: object,
-    kind: type[UserError] = UserError,
+    kind: type[BaseException] = UserError,
     **options: object,
 ) -> str:
     """Call the function; its error, which must match the message and be one line."""

@@ -19,12 +19,7 @@ from utils.archives import (
 )
 from utils.cli import UserError
 
-
-@pytest.fixture(autouse=True)
-def in_tmp_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
+pytestmark = pytest.mark.usefixtures("here")
 VECTORS = {"b-2": np.array([1.5, -2.0, 0.1]), "a": np.ones(3), "é-1": np.zeros(3)}
 
 

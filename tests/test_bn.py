@@ -611,7 +611,6 @@ def test_a_recipe_runs_a_model_as_it_is_but_not_on_its_training_speakers(
     found = describe_system(conf)
     assert (found.level, found.needs) == ("spk", ("f0", "model:model"))
     f0 = tmp_path / "f0"
-    f0.mkdir()
     write_f0_stats(f0, {"ann": compute_f0_stats([np.linspace(100, 140, 50)])})
     (exported / "spklist").write_text("bea\ncem\n")
     data = make_data_dir(tmp_path / "data", {"ann": 1}, seconds=0.4)

@@ -26,6 +26,7 @@ from local.report_challenge import main
 from steps.anonymisers.external import find_speech
 from tests.refusals import accepts, refuses, refuses_words
 from tests.report_rows import metrics_csv
+from utils.tables import write_file
 
 PROTOCOLS = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/protocols"
 VPC22, VPC24, VPC26 = (PROTOCOLS / f"vpc{year}.yaml" for year in (2022, 2024, 2026))
@@ -82,11 +83,10 @@ PRESCRIBED = [
 
 
 @pytest.fixture
-def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def recipe(here: Path) -> None:
     """The folder of a recipe is the one where everything happens."""
-    (tmp_path / "conf").mkdir()
-    (tmp_path / "conf/protocols").symlink_to(PROTOCOLS)
-    monkeypatch.chdir(tmp_path)
+    (here / "conf").mkdir()
+    (here / "conf/protocols").symlink_to(PROTOCOLS)
 
 
 @pytest.mark.usefixtures("recipe")
@@ -258,8 +258,7 @@ def test_of_two_runs_the_first_one_was_averaged(tmp_path: Path) -> None:
     for run, eer in (("one", 0.1), ("other", 0.5)):
         rows = [f"libri_test_{g} theirs verification semi_informed {evaluator} AA eer {eer}\n"
                 for g in "fm"]  # fmt: skip
-        (tmp_path / run).mkdir()
-        (tmp_path / run / "metrics.csv").write_text(metrics_csv("".join(rows)))
+        write_file(tmp_path / run / "metrics.csv", metrics_csv("".join(rows)))
     said = "other: eer of libri_test_f is 0.5 there, and 0.1 in .*one; give results"
     runs = (tmp_path / "one", tmp_path / "other")
     refuses_words(said, main, VPC24, *runs, "--of-system", "theirs")

@@ -28,6 +28,7 @@ from tests.recipes import ROOT
 from tests.refusals import refuses
 from utils.audiofile import AudioFile
 from utils.cli import LossError
+from utils.tables import write_file
 
 SYSTEM = ROOT / "egs/TEMPLATE/conf/systems/b2r.yaml"
 
@@ -326,8 +327,7 @@ def test_recordings_that_lay_in_out_were_overwritten(folder, tmp_path):
 def test_two_names_were_one_file_where_there_are_no_capitals(folder, tmp_path):
     """The later one took the place of the other, and both counted as done."""
     write(folder / "ANNA-1.wav", speechlike(1.1))
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / job.JOURNAL.upper()).touch()  # as if this were that
+    write_file(tmp_path / "out" / job.JOURNAL.upper(), "")  # as if this were that
     refuses("anna-1.wav: would also be that of ANNA-1.wav", run, folder, tmp_path / "out")
     assert run(folder, tmp_path / "apart") == 0
 
@@ -598,15 +598,14 @@ def test_a_file_that_cannot_be_read_is_named_and_the_rest_goes_on(folder, tmp_pa
         (["--key-file", "EMPTY/key", "IN", "OUT"], "no key; `openssl rand -hex 16` prints"),
     ],
 )  # fmt: skip
-def test_bad_input_is_one_line(folder, tmp_path, monkeypatch, words, said):
-    monkeypatch.chdir(tmp_path)
+def test_bad_input_is_one_line(folder, here, words, said):
     (folder / "nobody.wav").write_bytes((folder / "anna-1.wav").read_bytes())
-    (tmp_path / "empty").mkdir()
+    (here / "empty").mkdir()
     named = {"IN": "in", "OUT": "out", "EMPTY": "empty", "XV": str(SYSTEM.with_name("b1.yaml"))}
     paths = {"IN/notes.txt": "in/notes.txt", "IN/out": "in/out", "EMPTY/key": "empty/key", **named}
     told = [paths.get(word, word) for word in words]
     refuses(said, run, *told)
-    assert not (tmp_path / "out").exists() or not list((tmp_path / "out").rglob("*.wav"))
+    assert not (here / "out").exists() or not list((here / "out").rglob("*.wav"))
 
 
 def test_a_long_recording_is_read_in_blocks_like_in_one(tmp_path):

@@ -40,6 +40,7 @@ from tests.world import encoded_by_av, voice
 from utils.audiofile import AudioError, AudioFile, _pages, _rewritten, find_samples
 from utils.cli import LossError
 from utils.datachecks import probe_audio
+from utils.tables import write_file
 
 RATE = 16000
 
@@ -276,8 +277,7 @@ def made(folder: Path) -> dict[str, np.ndarray]:
 
 
 def put(path: Path, content: bytes = encoded(VOICE, "WAV")) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)
+    write_file(path, content)
 
 
 def power(samples: np.ndarray) -> float:
@@ -496,18 +496,17 @@ def test_one_of_several_tracks_was_taken(tmp_path, tracks, film, said):
     ],
 )
 @pytest.mark.parametrize("url", ["b.m4a", "file:b.m4a", "http://127.0.0.1:{}/b.m4a"])
-def test_a_play_list_opens_no_other_file(tmp_path, monkeypatch, content, url):
-    monkeypatch.chdir(tmp_path)
-    put(tmp_path / "b.m4a", foreign("m4a"))
+def test_a_play_list_opens_no_other_file(here, content, url):
+    put(here / "b.m4a", foreign("m4a"))
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.setblocking(False)
         port = server.getsockname()[1]
         for name in ("a.m3u8", "a.m4a", "http:a.m4a", "concat:b.m4a|b.m4a"):
-            put(tmp_path / name, content.format(url.format(port)).encode())
+            put(here / name, content.format(url.format(port)).encode())
             refuses("cannot be read as audio", AudioFile.open, name, kind=AudioError)
         with pytest.raises(BlockingIOError):
             server.accept()
-    put(tmp_path / "http:a.m4a", foreign("m4a"))
+    put(here / "http:a.m4a", foreign("m4a"))
     assert AudioFile.open("http:a.m4a").frames
 
 

@@ -35,12 +35,11 @@ def start(tmp_path: Path, slurm: dict[str, str]) -> Start:
     return call
 
 
-def test_why_no_job_can_be_submitted(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PATH", str(tmp_path))
+def test_why_no_job_can_be_submitted(here, monkeypatch):
+    monkeypatch.setenv("PATH", str(here))
     assert "conf/slurm.conf" in why_not()
-    (tmp_path / "conf").mkdir()
-    (tmp_path / "conf/slurm.conf").symlink_to(CONF)
+    (here / "conf").mkdir()
+    (here / "conf/slurm.conf").symlink_to(CONF)
     for name, text, why in (
         ("", "", "sbatch: not found; is this a machine of the cluster?"),
         ("sbatch", "", "sinfo: not found; is this a machine of the cluster?"),
@@ -48,7 +47,7 @@ def test_why_no_job_can_be_submitted(tmp_path, monkeypatch):
         ("sinfo", "exit 0", ""),
     ):
         if name:
-            put_program(tmp_path / name, f"#!/bin/sh\n{text}\n")
+            put_program(here / name, f"#!/bin/sh\n{text}\n")
         assert why_not().startswith(why) and bool(why_not()) == bool(why)
 
 

@@ -251,7 +251,6 @@ def run(conf: Path, data: Path, out: Path, pool: Path, *options: object) -> dict
 
 
 def write_xvectors(folder: Path, speakers: list[str], seed: int) -> Path:
-    folder.mkdir(parents=True)
     rng = np.random.default_rng(seed)
     write_archive(folder / "spk_xvector", {speaker: rng.standard_normal(6) for speaker in speakers})
     return folder
