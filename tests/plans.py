@@ -55,9 +55,8 @@ def make_corpus(folder: Path) -> None:
         make_set(folder / "data" / name, speakers, text="hello")
     make_set(folder / "other/data/train", "d")
     for name in ("mine", "theirs/one", "theirs/two", "theirs/train"):
-        (folder / name).mkdir(parents=True)
         for utt in "abtu":
-            (folder / name / f"{utt}_x.wav").touch()
+            write_file(folder / name / f"{utt}_x.wav", "")
     (folder / "mine/encoder.yaml").touch()
 
 

@@ -78,6 +78,12 @@ def put_program(path: Path, text: str) -> None:
     path.chmod(0o755)
 
 
+def link(path: Path, target: Path) -> None:
+    """A link in a folder that is made if need be."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.symlink_to(target)
+
+
 def run_words(words: Sequence[str], status: int | None, **options: Any) -> Done:
     """Output of a command, which must end with this status, where one is given."""
     done = subprocess.run(words, capture_output=True, text=True, **options)

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import soundfile
 
 from local.plan.options import Asked, follow_protocol
 from local.protocols.attackers import Sets, read_protocol
@@ -24,7 +23,8 @@ from local.report.challenge import (
 from local.report.frame import read_figures
 from local.report_challenge import main
 from steps.anonymisers.external import find_speech
-from tests.refusals import accepts, refuses, refuses_words
+from steps.audio import write_wav
+from tests.refusals import accepts, refuses, refuses_file, refuses_words
 from tests.report_rows import metrics_csv
 from utils.tables import write_file
 
@@ -305,8 +305,7 @@ BAD = [
 
 @pytest.mark.parametrize(("read", "text", "said"), BAD)
 def test_bad_result_files_and_protocols(tmp_path, read, text, said):
-    (tmp_path / "f.yaml").write_text(text)
-    refuses(said, read, tmp_path / "f.yaml")
+    refuses_file(said, read, tmp_path / "f.yaml", text)
 
 
 def test_percent_without_its_sign_was_taken_for_a_share(tmp_path: Path) -> None:
@@ -336,8 +335,7 @@ SET = "libri_test_trials_f_anon"
 
 
 def put(path: Path) -> str:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    soundfile.write(path, np.full(100, 0.1), 16000)
+    write_wav(path, np.full(100, 0.1))
     return str(path)
 
 

@@ -400,7 +400,6 @@ def test_a_speechbrain_model_in_a_folder(tmp_path, data, trained):
     folder = tmp_path / "model"
     write_file(folder / "hyperparams.yaml", HUB_MODEL)
     config = read_config(EncoderConfig, trained / "encoder.yaml")
-    torch.manual_seed(0)
     body = EncoderNetwork(config).body.eval()
     torch.save(body.state_dict(), folder / "embedding_model.ckpt")
     before = sorted(folder.iterdir())
@@ -455,7 +454,6 @@ def test_an_encoder_of_speech_only_does_not_hear_pauses(encoder, data):
 def test_the_faster_layers_give_what_speechbrains_give(conf, monkeypatch):
     config = read_config(EncoderConfig, ROOT / f"egs/TEMPLATE/conf/encoders/{conf}.yaml")
     monkeypatch.setattr(layers, "_LARGE", 1)
-    torch.manual_seed(0)
     ours = EncoderNetwork(config)
     monkeypatch.setattr(layers, "use_faster_layers", lambda body: None)
     torch.manual_seed(0)
@@ -476,7 +474,6 @@ def test_the_faster_layers_give_what_speechbrains_give(conf, monkeypatch):
 
 
 def test_attended_statistics_and_their_slopes_by_hand():
-    torch.manual_seed(0)
     x = torch.randn(2, 3, 7, dtype=torch.float64, requires_grad=True)
     heard = torch.randn(2, 3, 7, dtype=torch.float64)
     heard[1, :, 4:] = -torch.inf
@@ -499,7 +496,6 @@ def test_attended_statistics_and_their_slopes_by_hand():
 
 def test_a_batch_normalisation_with_an_offset_loses_no_variance(monkeypatch):
     monkeypatch.setattr(layers, "_LARGE", 1)
-    torch.manual_seed(0)
     x = 30 + torch.randn(16, 4, 200)
     norm = layers.FastBatchNorm(4)
     assert torch.allclose(norm(x), torch.nn.BatchNorm1d(4)(x), atol=2e-3)

@@ -17,6 +17,7 @@ from local.protocols.attackers import AttackSet, compare_draws
 from steps.anonymise import main
 from steps.anonymisers.external import NOTE, find_speech, find_suffix
 from steps.anonymisers.registry import describe_system
+from steps.audio import write_wav
 from steps.protect_by_command import main as by_command
 from tests.refusals import accepts, refuses, refuses_words
 from utils.tables import read_map, write_file
@@ -31,12 +32,11 @@ def data(make_data_dir: MakeDataDir, tmp_path: Path) -> Path:
 def theirs(data: Path, tmp_path: Path) -> Path:
     """Half as loud; the last one longer, and at another rate."""
     folder = tmp_path / "theirs/deep"
-    folder.mkdir(parents=True)
     for utt, path in read_map(data / "wav.scp").items():
         samples, rate = soundfile.read(path)
         twice = utt == "s2-000"
         made = np.repeat(samples, 3) if twice else samples
-        soundfile.write(folder / f"{utt}_anon.flac", made / 2, rate * 2 if twice else rate)
+        write_wav(folder / f"{utt}_anon.flac", made / 2, rate * 2 if twice else rate)
     return folder.parent
 
 

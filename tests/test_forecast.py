@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from local.plan import forecast
-from tests.recipes import TEMPLATE
+from tests.recipes import TEMPLATE, link
 from utils.launching import log_foot
 from utils.recipe import Foreseen, Row
 from utils.tables import write_file
@@ -14,8 +14,7 @@ from utils.tables import write_file
 
 @pytest.fixture(autouse=True)
 def work(here: Path) -> Path:
-    (here / "conf").mkdir()
-    (here / "conf/encoders").symlink_to(TEMPLATE / "conf/encoders")
+    link(here / "conf/encoders", TEMPLATE / "conf/encoders")
     write_set("set", 1000)
     return here
 

@@ -22,7 +22,7 @@ from steps.standalone.protection import Work
 from steps.standalone.turns import REDACT, Turn
 from steps.synthesis.f0 import compute_f0_stats
 from tests.recipes import ROOT
-from tests.refusals import accepts, refuses
+from tests.refusals import accepts, refuses, refuses_file
 from tests.test_protect_folder import KEY, SYSTEM, samples, speechlike, write
 from utils.cli import LossError
 from utils.tables import write_file
@@ -451,8 +451,7 @@ def test_every_mark_of_what_must_not_be_heard_counts(tmp_path, name, text, spans
     ("a.eaf", "<Anna", "cannot be read as eaf .[A-Za-z]*.; save"),
 ])  # fmt: skip
 def test_spans_that_cannot_be_read_are_refused(tmp_path, name, text, why):
-    (tmp_path / name).write_text(text, "utf-8")
-    assert "Anna" not in refuses(why, turns.read_spans, tmp_path / name)
+    assert "Anna" not in refuses_file(why, turns.read_spans, tmp_path / name, text)
 
 
 @pytest.mark.parametrize(("where", "name", "text"), [

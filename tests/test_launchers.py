@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.recipes import ROOT, Done, run_words
+from tests.recipes import ROOT, Done, link, run_words
 from tests.waiting import LIMIT, ended, wait_for
 from utils import launching
 from utils import run as local_launcher
@@ -29,8 +29,7 @@ def launcher(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, dict[
     """Name and environment of a launcher; slurm.py finds its conf/slurm.conf."""
     if request.param == "run.py":
         return request.param, dict(os.environ)
-    (tmp_path / "conf").mkdir()
-    (tmp_path / "conf/slurm.conf").symlink_to(ROOT / "egs/TEMPLATE/conf/slurm.conf")
+    link(tmp_path / "conf/slurm.conf", ROOT / "egs/TEMPLATE/conf/slurm.conf")
     return request.param, request.getfixturevalue("slurm")
 
 

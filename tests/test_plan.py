@@ -291,9 +291,8 @@ def theirs(corpus: Path) -> Path:
         lines = "".join(f"{utt} s\n" for utt in utts.split())
         (corpus / "data" / name / "utt2spk").write_text(lines)
     for folder, utts in (("one", "b c d strange"), ("two", "a b c d"), ("train", "t1 t2")):
-        (corpus / "theirs" / folder).mkdir(parents=True)
         for utt in utts.split():
-            (corpus / "theirs" / folder / f"{utt}_x.wav").touch()
+            write_file(corpus / "theirs" / folder / f"{utt}_x.wav", "")
     return corpus / "theirs"
 
 
@@ -351,7 +350,7 @@ def test_W8_the_attacker_of_2026_is_tuned_from_given_weights(plan: Plan, corpus:
     [
         ("on theirs with e/plda: there is no training set that it protected; --external NAME",
          {"external": "theirs={0}/one,{0}/two"}),
-        ("on b2 with resemblyzer/cosine: this encoder comes trained",
+        ("on b2 with resemblyzer/cosine: it comes trained",
          {"systems": "b2", "evaluators": "resemblyzer/cosine"}),
         ("on theirs with e/plda: the system is not available at level spk; --informed-level utt",
          {"external": "theirs={0}/one,{0}/two,train={0}/train", "informed_level": "spk"}),
@@ -414,9 +413,8 @@ def test_speech_of_others_stood_for_a_system_that_came_later(plan: Plan, theirs:
 
 
 def test_speech_of_others_that_cannot_be_taken_is_refused(plan, theirs, corpus):
-    (theirs / "half").mkdir()
     for utt in "bd":
-        (theirs / "half" / f"{utt}_x.wav").touch()
+        write_file(theirs / "half" / f"{utt}_x.wav", "")
     (theirs / "none").mkdir()
     for message, word in (
         (f"b3: {theirs}/half lacks 1 of 2 utterances of data/e_trials_f: c", f"b3={theirs}/half"),

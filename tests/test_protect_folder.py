@@ -25,7 +25,7 @@ from steps.standalone.stream import Recording, convert_pieces, joined, pieces
 from steps.standalone.times import TimeMap
 from steps.synthesis.base import WORDS
 from tests.recipes import ROOT
-from tests.refusals import refuses
+from tests.refusals import refuses, refuses_file
 from utils.audiofile import AudioFile
 from utils.cli import LossError
 from utils.tables import write_file
@@ -432,8 +432,7 @@ def test_a_table_without_tabs(tmp_path):
     ],
 )
 def test_tables_that_do_not_say_who_speaks(tmp_path, text, said):
-    (tmp_path / "table").write_text(text)
-    refuses(said, people, tmp_path / "table", ["a.wav", "b.wav"], tmp_path)
+    refuses_file(said, people, tmp_path / "table", text, ["a.wav", "b.wav"], tmp_path)
 
 
 def test_two_files_that_a_table_does_not_tell_apart_are_told(tmp_path):
@@ -821,12 +820,11 @@ def test_the_console_was_silent_on_silence_and_long_on_limits(folder, tmp_path, 
 @pytest.mark.corpora
 def test_words_are_read_in_place_and_what_cannot_be_read_is_named(corpora, tmp_path, capsys):
     pytest.importorskip("moonshine_voice", reason="Moonshine has no wheel here")
-    (tmp_path / "in").mkdir()
     for name, path in (
         ("english", "librispeech_dev/audio/2086-149220-0008.mp3"),
         ("german", "emodb/wav/12a02Wa.flac"),
     ):
-        soundfile.write(tmp_path / f"in/{name}.wav", soundfile.read(corpora / path)[0], 16000)
+        write(tmp_path / f"in/{name}.wav", soundfile.read(corpora / path)[0])
     words = ["--system", str(ROOT / "models/place"), "--key", KEY, "--nj", "1", "--time", "keep"]
     folders = [str(tmp_path / "in"), str(tmp_path / "out")]
     assert main([*words, "--ends", "keep", *folders]) == 0

@@ -34,7 +34,7 @@ from steps.standalone.protection import MARK
 from steps.standalone.stream import Recording, open_pipe
 from steps.training.audio import TrainingAudio
 from tests.recipes import ROOT, put_program
-from tests.refusals import refuses
+from tests.refusals import refuses, refuses_file
 from tests.waiting import wait_for
 from tests.world import encoded_by_av, voice
 from utils.audiofile import AudioError, AudioFile, _pages, _rewritten, find_samples
@@ -59,9 +59,8 @@ def test_the_documented_stream_command_put_a_line_before_the_audio(tmp_path):
     for path in ROOT.iterdir():
         (tmp_path / path.name).symlink_to(path)
     wave = voice(1.0, 120, 550)[:RATE]
-    (tmp_path / "recordings").mkdir()
     for name in ("speech.wav", "talk.wav", "recordings/anna-1.wav"):
-        soundfile.write(tmp_path / name, wave, RATE)
+        write_wav(tmp_path / name, wave)
     (tmp_path / "key").write_text("a key of sixteen or more\n")
     for tool, line in (("arecord", "tail -c +45 speech.wav"), ("aplay", "exec cat >played.raw")):
         put_program(tmp_path / "bin" / tool, f"#!/bin/sh\n{line}\n")
@@ -220,8 +219,7 @@ CUT = {
 @pytest.mark.parametrize("name", CUT)
 def test_a_file_of_which_samples_are_lost_is_named(tmp_path, name):
     content, said = CUT[name]
-    (tmp_path / "a").write_bytes(content)
-    refuses(said, AudioFile.open, tmp_path / "a", kind=AudioError)
+    refuses_file(said, AudioFile.open, tmp_path / "a", content, kind=AudioError)
     refuses(f"a: .*{said}", Recording.open, tmp_path / "a")
     refuses(f"utt: .*a: .*{said}", read_audio, "utt", str(tmp_path / "a"))
 

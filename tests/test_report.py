@@ -38,7 +38,7 @@ from local.report.results import Results, load_results
 from local.report.tables import SPECS, TERMS, cards
 from local.report.wording import render
 from tests.browser import check_page, opened, unfold
-from tests.refusals import refuses, refuses_words
+from tests.refusals import accepts, refuses, refuses_words
 from tests.report_rows import (
     Figure,
     SpeakerFigure,
@@ -356,11 +356,10 @@ class TestCollect:
         write_file(bad / "metrics.json", "{}")
         shutil.copy(run.words[1] / "labels.json", bad)
         words = ["--corpus-name", "x", *run.words[:2], "--figures", bad, tmp_path / "out"]
-        words = [str(word) for word in words]
         said = rf"{re.escape(str(bad))}: has no stamp.*\(1 left out in all"
-        refuses(said, collect, words, kind=LossError)
+        refuses_words(said, collect, *words, kind=LossError)
         assert not (tmp_path / "out").exists()
-        assert collect(["--allow-loss", "1", *words]) == 0
+        accepts(collect, "--allow-loss", 1, *words)
         missing = json.loads((tmp_path / "out/run.json").read_text())["missing"]
         assert [m["what"] for m in missing] == [str(bad)]
         assert "has no stamp" in caplog.text
