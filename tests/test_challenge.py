@@ -24,6 +24,7 @@ from local.report.frame import read_figures
 from local.report_challenge import main
 from steps.anonymisers.external import find_speech
 from steps.audio import write_wav
+from tests.recipes import link
 from tests.refusals import accepts, refuses, refuses_file, refuses_words
 from tests.report_rows import metrics_csv
 from utils.tables import write_file
@@ -85,8 +86,7 @@ PRESCRIBED = [
 @pytest.fixture
 def recipe(here: Path) -> None:
     """The folder of a recipe is the one where everything happens."""
-    (here / "conf").mkdir()
-    (here / "conf/protocols").symlink_to(PROTOCOLS)
+    link(here / "conf/protocols", PROTOCOLS)
 
 
 @pytest.mark.usefixtures("recipe")
