@@ -227,6 +227,13 @@ def run_process() -> RunProgram:
 
 
 @pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The test's own folder, which is the current one."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
 def empty_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pictures are made of the figures as ever, but not rendered, which is what takes long."""
 

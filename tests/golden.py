@@ -31,6 +31,7 @@ import numpy as np
 import soundfile
 
 from tests.recipes import TINY, link_recipe
+from utils.tables import write_file
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "tests/golden.tsv"
@@ -67,8 +68,7 @@ def make_folder(folder: Path) -> None:
     for path in (ROOT / "egs/synth/conf").iterdir():
         if path.name not in ("recipe.conf", "encoders"):
             (folder / "conf" / path.name).symlink_to(path.resolve())
-    (folder / "conf/encoders").mkdir()
-    (folder / "conf/encoders/tiny.yaml").write_text(TINY)
+    write_file(folder / "conf/encoders/tiny.yaml", TINY)
 
 
 def digest(items: Iterable[tuple[str, bytes]]) -> str:

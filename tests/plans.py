@@ -16,6 +16,7 @@ from local.plan.options import Asked
 from local.plan.run import plan_run
 from local.plan.studies import STUDIES
 from tests.recipes import TEMPLATE, options_of, script_of
+from utils.tables import write_file
 
 HERE = Path(__file__).resolve().parent
 KEPT = HERE / "plans"
@@ -40,8 +41,7 @@ def make_settings(folder: Path) -> None:
 
 def make_set(folder: Path, speakers: str, **tables: str) -> None:
     """A data directory of one utterance a speaker, who is a woman unless `tables` say otherwise."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "audio.wav").touch()
+    write_file(folder / "audio.wav", "")
     for name, value in {"utt2spk": "", "spk2gender": "f", "wav.scp": str(folder / "audio.wav"),
                         **tables}.items():  # fmt: skip
         lines = (f"{one} {value or one}\n" for one in speakers.split())
@@ -55,17 +55,14 @@ def make_corpus(folder: Path) -> None:
         make_set(folder / "data" / name, speakers, text="hello")
     make_set(folder / "other/data/train", "d")
     for name in ("mine", "theirs/one", "theirs/two", "theirs/train"):
-        (folder / name).mkdir(parents=True)
         for utt in "abtu":
-            (folder / name / f"{utt}_x.wav").touch()
+            write_file(folder / name / f"{utt}_x.wav", "")
     (folder / "mine/encoder.yaml").touch()
 
 
 def draw(name: str) -> None:
     """A set of the current folder, as a system that draws something has protected it."""
-    folder = Path("data", name)
-    folder.mkdir(exist_ok=True)
-    (folder / "conf.json").write_text('{"is_random": true}')
+    write_file(f"data/{name}/conf.json", '{"is_random": true}')
 
 
 def plan_case(name: str) -> str:

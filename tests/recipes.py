@@ -13,6 +13,7 @@ import pytest
 
 from utils.recipe import Planned, Script, read_script
 from utils.settings import settings_text
+from utils.tables import write_file
 
 ROOT = Path(__file__).resolve().parents[1]
 TEMPLATE = ROOT / "egs/TEMPLATE"
@@ -73,9 +74,14 @@ def take_systems(folder: Path, *names: str) -> None:
 
 def put_program(path: Path, text: str) -> None:
     """A script that can be run."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+    write_file(path, text)
     path.chmod(0o755)
+
+
+def link(path: Path, target: Path) -> None:
+    """A link in a folder that is made if need be."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.symlink_to(target)
 
 
 def run_words(words: Sequence[str], status: int | None, **options: Any) -> Done:

@@ -1,17 +1,19 @@
 """How programs end: well, or with one clear line about what they cannot use."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from utils.cli import UserError
+from utils.tables import write_file
 
 
 def refuses(
     message: str,
     function: Callable[..., object],
     *arguments: object,
-    kind: type[UserError] = UserError,
+    kind: type[BaseException] = UserError,
     **options: object,
 ) -> str:
     """Call the function; its error, which must match the message and be one line."""
@@ -19,6 +21,15 @@ def refuses(
         function(*arguments, **options)
     assert "\n" not in str(caught.value)
     return str(caught.value)
+
+
+def refuses_file(
+    message: str, read: Callable[..., object], path: Path | str, content: str | bytes,
+    *more: object, kind: type[UserError] = UserError,
+) -> str:  # fmt: skip
+    """The same of who reads a file, which is written first."""
+    write_file(path, content)
+    return refuses(message, read, path, *more, kind=kind)
 
 
 def refuses_words(

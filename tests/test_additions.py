@@ -35,7 +35,7 @@ from steps.speaker.network import EncoderNetwork
 from steps.synthesis import base as synthesisers
 from steps.training.settings import read_config
 from tests.corpus_trees import ROOT, write_audio
-from tests.recipes import run_words
+from tests.recipes import link, run_words
 from tests.refusals import accepts, refuses, refuses_words
 from tests.scored import write_lists
 from tests.test_compute_metrics import leakage_files
@@ -322,8 +322,7 @@ local/make_trials.py --seed "$seed" --enrol-utts 1 --speakers 2 --rest data/trai
 @pytest.mark.slow
 def test_a_corpus_is_a_prepare_sh_and_a_conf(tmp_path):
     """By the commands of egs/README.md, in a house that has no other."""
-    (tmp_path / "egs").mkdir()
-    (tmp_path / "egs/TEMPLATE").symlink_to(ROOT / "egs/TEMPLATE")
+    link(tmp_path / "egs/TEMPLATE", ROOT / "egs/TEMPLATE")
     for name in ("steps", "utils", "local", "path.sh", "cmd.sh", ".venv"):
         (tmp_path / name).symlink_to(ROOT / name)
     (tmp_path / "recordings.tsv").write_text("file\tspeaker\tsex\na.wav\ta\tf\nb.wav\tb\tm\n")

@@ -7,7 +7,7 @@ import kaldiio
 import numpy as np
 import pytest
 
-from tests.refusals import refuses
+from tests.refusals import refuses, refuses_file
 from utils.archives import (
     ArchiveWriter,
     ObjectReader,
@@ -19,12 +19,7 @@ from utils.archives import (
 )
 from utils.cli import UserError
 
-
-@pytest.fixture(autouse=True)
-def in_tmp_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
+pytestmark = pytest.mark.usefixtures("here")
 VECTORS = {"b-2": np.array([1.5, -2.0, 0.1]), "a": np.ones(3), "é-1": np.zeros(3)}
 
 
@@ -86,8 +81,7 @@ def test_num_utts_ark_of_small_counts_is_read_as_a_table():
     counts = read_counts("num_utts.ark")
     assert counts == {"s1": 3, "s2": 12, "007": 1}
     for bad in ("s1 0\n", "s1 1.5\n", "s1 2 3\n", "s1 1\ns1 1\n", "s1 -1\n"):
-        Path("num_utts.ark").write_text(bad)
-        refuses(r"num_utts\.ark:", read_counts, "num_utts.ark")
+        refuses_file(r"num_utts\.ark:", read_counts, "num_utts.ark", bad)
 
 
 class Bomb:
@@ -139,8 +133,7 @@ def test_every_cut_of_an_archive_is_an_error():
     ],
 )
 def test_bad_archives(content, message):
-    Path("x.ark").write_bytes(content)
-    refuses(f"^x.ark: .*{message}", read_vectors, "x.ark")
+    refuses_file(f"^x.ark: .*{message}", read_vectors, "x.ark", content)
 
 
 @pytest.mark.parametrize(
@@ -157,8 +150,7 @@ def test_bad_archives(content, message):
 )  # fmt: skip
 def test_bad_scps(line, message):
     write_archive("x", VECTORS)
-    Path("x.scp").write_text(f"{line}\n")
-    refuses(message, read_vectors, "x.scp")
+    refuses_file(message, read_vectors, "x.scp", f"{line}\n")
 
 
 @pytest.mark.parametrize("key", ["", "a b", "a\tb", "a\n", "a\0"])

@@ -15,11 +15,11 @@ from steps.asr.language import normalise, normalise_english
 from steps.asr.recognisers import JOURNAL, decode_all, make_recogniser
 from steps.decode import main as decode
 from tests.recipes import ROOT, link_recipe, run_recipe
-from tests.refusals import accepts, refuses_words
+from tests.refusals import accepts, refuses, refuses_words
 from tests.utility import compute_wer
 from utils.arrays import Float64
 from utils.cli import LossError
-from utils.tables import read_map
+from utils.tables import read_map, write_file
 
 WORDS = st.lists(st.sampled_from("abcd"), max_size=8)
 
@@ -178,8 +178,7 @@ def test_a_killed_decoding_goes_on(tmp_path: Path, make_data_dir) -> None:  # ty
     assert (whole / "text").read_text().startswith("s1-000 1600 samples.\n")
     assert sorted(path.name for path in whole.iterdir()) == ["recogniser.json", "text"]
     # Another recogniser, or other audio, is heard anew.
-    with pytest.raises(KeyboardInterrupt):
-        decode_all(StandIn(dies_at=3), wav, whole, iter)
+    refuses("^$", decode_all, StandIn(dies_at=3), wav, whole, iter, kind=KeyboardInterrupt)
     assert decode_all(StandIn(name="other"), wav, whole, iter)[0] == 0
 
 
@@ -219,8 +218,7 @@ def test_bad_inputs(tmp_path: Path, make_data_dir) -> None:  # type: ignore[no-u
 def test_runaway_hypotheses_were_counted_nowhere_but_in_a_log(tmp_path, make_data_dir, capsys):
     data, out = make_data_dir(tmp_path / "d"), tmp_path / "metrics.json"
     heard = tmp_path / "heard"
-    heard.mkdir()
-    (heard / "text").write_text((data / "text").read_text())
+    write_file(heard / "text", (data / "text").read_text())
     (heard / "recogniser.json").write_text("{}")
     (heard / "notes.txt").write_text("s1-001 a phrase 9 times over, cut to one\n")
     accepts(compute_wer, data, heard / "text", out)
@@ -284,8 +282,7 @@ def hub_tokenizer() -> object:
 
 def test_a_model_of_the_hub_that_is_here(tmp_path: Path, make_data_dir) -> None:  # type: ignore[no-untyped-def]
     folder, data = tmp_path / "model", make_data_dir(tmp_path / "d")
-    folder.mkdir()
-    (folder / "hyperparams.yaml").write_text(HUB_MODEL)
+    write_file(folder / "hyperparams.yaml", HUB_MODEL)
     accepts(decode, f"hub:{folder}", data, tmp_path / "out")
     found = read_map(tmp_path / "out/text", rest_of_line=True)
     assert found.keys() == read_map(data / "utt2spk").keys()

@@ -59,6 +59,7 @@ from utils.tables import read_map, write_map
 ROOT = Path(__file__).resolve().parents[1]
 CONF = ROOT / "egs/TEMPLATE/conf/synthesisers"
 __all__ = ["pool"]  # a fixture
+WAVE = voice(1.0, 120, 550)
 
 
 class Bands:
@@ -272,9 +273,8 @@ def test_variance_rises_to_the_speaker_s_within_bounds() -> None:
 
 
 def test_only_what_is_kept_of_the_source_remains(trained: Path) -> None:
-    wave = voice(1.0, 120, 550)
-    swell = wave * np.linspace(0.2, 1.0, len(wave))
-    contour = analyse(wave).f0
+    swell = WAVE * np.linspace(0.2, 1.0, len(WAVE))
+    contour = analyse(WAVE).f0
     assert isinstance(load_synthesiser(trained), BnSynthesiser)
 
     def loudness(keep: tuple[str, ...], source: np.ndarray) -> float:
@@ -283,8 +283,8 @@ def test_only_what_is_kept_of_the_source_remains(trained: Path) -> None:
         half = RATE // 2
         return float(np.log(np.mean(made[half:] ** 2) / np.mean(made[:half] ** 2)))
 
-    lost = loudness((), swell) - loudness((), wave)
-    kept = loudness(("energy",), swell) - loudness(("energy",), wave)
+    lost = loudness((), swell) - loudness((), WAVE)
+    kept = loudness(("energy",), swell) - loudness(("energy",), WAVE)
     assert abs(lost) < 0.05
     assert kept > 1.0
 
@@ -370,10 +370,9 @@ def test_of_units_and_a_melody_of_its_own_the_source_s_f0_is_nothing(pool, train
     train(pool, tmp_path, config)
     synthesiser = load_synthesiser(tmp_path, own_f0=True)
     assert isinstance(synthesiser, BnSynthesiser)
-    wave = voice(1.0, 120, 550)
-    voiced = analyse(wave).f0 > 0
+    voiced = analyse(WAVE).f0 > 0
     wanted = compute_f0_stats([np.exp(5.3 + 0.15 * np.random.default_rng(0).standard_normal(99))])
-    content = at_frames(Bands()(wave), Bands(), len(voiced), 160)
+    content = at_frames(Bands()(WAVE), Bands(), len(voiced), 160)
     made = synthesiser._predict_f0(content, voiced, wanted)
     again = compute_f0_stats([made])
     assert ((made > 0) == voiced).all()
@@ -382,7 +381,7 @@ def test_of_units_and_a_melody_of_its_own_the_source_s_f0_is_nothing(pool, train
     def never(contour: np.ndarray) -> np.ndarray:
         raise AssertionError("the source's contour was asked for")
 
-    assert synthesiser.convert(wave, replace(target(), f0=wanted), never).any()
+    assert synthesiser.convert(WAVE, replace(target(), f0=wanted), never).any()
     refuses("it was trained without network.melody", load_synthesiser, trained, own_f0=True)
 
 
@@ -393,13 +392,12 @@ def test_a_melody_is_put_onto_a_network_that_stays_as_it_is(pool, trained, tmp_p
     before, after = (torch.load(folder / "final.pt") for folder in (trained, tmp_path / "more"))
     assert all(torch.equal(after[name], part) for name, part in before.items())
     assert {name.partition(".")[0] for name in after.keys() - before.keys()} == {"melody"}
-    wave = voice(1.0, 120, 550)
     said, again = (
-        load_synthesiser(folder).convert(wave, target(), lambda f0: f0)
+        load_synthesiser(folder).convert(WAVE, target(), lambda f0: f0)
         for folder in (trained, tmp_path / "more")
     )
     assert (said == again).all()
-    assert load_synthesiser(tmp_path / "more", own_f0=True).convert(wave, target(), np.copy).any()
+    assert load_synthesiser(tmp_path / "more", own_f0=True).convert(WAVE, target(), np.copy).any()
     base, told = (
         read_settings(folder / "synthesiser.yaml") for folder in (trained, tmp_path / "more")
     )
@@ -518,15 +516,14 @@ def test_a_system_that_is_handed_on_holds_nobody_and_protects(exported, pool, tr
     assert np.allclose(np.linalg.norm(voices.xvectors, axis=1), 1, atol=1e-3)
     assert (voices.xvectors @ unit.T).max() < 0.999
     refuses("x-vectors only", voices.frames, voices.speakers[0])
-    wave = voice(1.0, 120, 550)
     half, full = load_synthesiser(exported / "synthesiser"), load_synthesiser(trained)
-    made = half.convert(wave, target(), lambda f0: f0)
-    right = full.convert(wave, target(), lambda f0: f0)
+    made = half.convert(WAVE, target(), lambda f0: f0)
+    right = full.convert(WAVE, target(), lambda f0: f0)
     assert np.corrcoef(made, right)[0, 1] > 0.95
-    write_wav(tmp_path / "in/a.wav", wave)
+    write_wav(tmp_path / "in/a.wav", WAVE)
     words = ["--system", exported, "--key", "a key of sixteen", tmp_path / "in", tmp_path / "out"]
     accepts(protect_folder, *words)
-    assert len(soundfile.read(tmp_path / "out/a.wav")[0]) == len(wave)
+    assert len(soundfile.read(tmp_path / "out/a.wav")[0]) == len(WAVE)
 
 
 @pytest.fixture(scope="module")
@@ -611,7 +608,6 @@ def test_a_recipe_runs_a_model_as_it_is_but_not_on_its_training_speakers(
     found = describe_system(conf)
     assert (found.level, found.needs) == ("spk", ("f0", "model:model"))
     f0 = tmp_path / "f0"
-    f0.mkdir()
     write_f0_stats(f0, {"ann": compute_f0_stats([np.linspace(100, 140, 50)])})
     (exported / "spklist").write_text("bea\ncem\n")
     data = make_data_dir(tmp_path / "data", {"ann": 1}, seconds=0.4)

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import soundfile
 
 from local.plan.options import Asked, follow_protocol
 from local.protocols.attackers import Sets, read_protocol
@@ -24,8 +23,11 @@ from local.report.challenge import (
 from local.report.frame import read_figures
 from local.report_challenge import main
 from steps.anonymisers.external import find_speech
-from tests.refusals import accepts, refuses, refuses_words
+from steps.audio import write_wav
+from tests.recipes import link
+from tests.refusals import accepts, refuses, refuses_file, refuses_words
 from tests.report_rows import metrics_csv
+from utils.tables import write_file
 
 PROTOCOLS = Path(__file__).resolve().parents[1] / "egs/TEMPLATE/conf/protocols"
 VPC22, VPC24, VPC26 = (PROTOCOLS / f"vpc{year}.yaml" for year in (2022, 2024, 2026))
@@ -82,11 +84,9 @@ PRESCRIBED = [
 
 
 @pytest.fixture
-def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def recipe(here: Path) -> None:
     """The folder of a recipe is the one where everything happens."""
-    (tmp_path / "conf").mkdir()
-    (tmp_path / "conf/protocols").symlink_to(PROTOCOLS)
-    monkeypatch.chdir(tmp_path)
+    link(here / "conf/protocols", PROTOCOLS)
 
 
 @pytest.mark.usefixtures("recipe")
@@ -258,8 +258,7 @@ def test_of_two_runs_the_first_one_was_averaged(tmp_path: Path) -> None:
     for run, eer in (("one", 0.1), ("other", 0.5)):
         rows = [f"libri_test_{g} theirs verification semi_informed {evaluator} AA eer {eer}\n"
                 for g in "fm"]  # fmt: skip
-        (tmp_path / run).mkdir()
-        (tmp_path / run / "metrics.csv").write_text(metrics_csv("".join(rows)))
+        write_file(tmp_path / run / "metrics.csv", metrics_csv("".join(rows)))
     said = "other: eer of libri_test_f is 0.5 there, and 0.1 in .*one; give results"
     runs = (tmp_path / "one", tmp_path / "other")
     refuses_words(said, main, VPC24, *runs, "--of-system", "theirs")
@@ -306,8 +305,7 @@ BAD = [
 
 @pytest.mark.parametrize(("read", "text", "said"), BAD)
 def test_bad_result_files_and_protocols(tmp_path, read, text, said):
-    (tmp_path / "f.yaml").write_text(text)
-    refuses(said, read, tmp_path / "f.yaml")
+    refuses_file(said, read, tmp_path / "f.yaml", text)
 
 
 def test_percent_without_its_sign_was_taken_for_a_share(tmp_path: Path) -> None:
@@ -337,8 +335,7 @@ SET = "libri_test_trials_f_anon"
 
 
 def put(path: Path) -> str:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    soundfile.write(path, np.full(100, 0.1), 16000)
+    write_wav(path, np.full(100, 0.1))
     return str(path)
 
 

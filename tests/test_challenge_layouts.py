@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import soundfile
 
 from local.protocols.attackers import read_protocol
 from local.report.challenge import read_results
 from local.report_challenge import main as report
+from steps.audio import write_wav
 from tests.corpus_trees import ROOT, make_recipe, table
 from tests.recipes import run_recipe
 from utils.archives import write_archive
@@ -42,9 +42,8 @@ LISTS = ("libri_test_enrolls", "libri_test_trials_f", "libri_test_trials_m")
 
 def speak(path: Path, utt: str, system: str) -> None:
     """Noise, another for each utterance and system."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     samples = 0.1 * make_rng(0, system, utt).standard_normal(8000)
-    soundfile.write(path, samples, 16000, subtype="PCM_16")
+    write_wav(path, samples)
 
 
 def librispeech(root: Path) -> Path:

@@ -59,7 +59,6 @@ def folder(tmp_path: Path) -> Path:
     """Two people, of whom one says nothing in one utterance."""
     text = {"a-1": "the cat", "a-2": "THE CAT!", "b-1": "a dog", "b-2": ""}
     write_map(tmp_path / "text", text, blanks=True)
-    (tmp_path / "d").mkdir()
     write_map(tmp_path / "d/utt2spk", {utt: utt[0] for utt in text})
     write_map(tmp_path / "d/spk2utt", {"a": "a-1 a-2", "b": "b-1 b-2"})
     write_map(tmp_path / "trials", {"a-1 a-2": "target", "a-1 b-2": "nontarget"}, blanks=True)

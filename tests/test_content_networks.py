@@ -209,7 +209,6 @@ def test_the_published_sizes_of_hifigan():
 
 
 def test_blocks_of_hifigan_have_no_seams(monkeypatch):
-    torch.manual_seed(0)
     network = bottleneck.Hifigan(hifigan_settings(1), Bands.width, N_XVECTOR)
     synthesiser = bottleneck.HifiganSynthesiser(hifigan_settings(1), network)
     wave = voice(2.0, 120, 550)

@@ -384,15 +384,14 @@ def run_jobs(data: Path, out: Path, n: int) -> None:
 
 
 @pytest.fixture
-def jobs(make_data_dir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def jobs(make_data_dir, here: Path) -> Path:
     """Three jobs over data/ have written to exp/; the current directory is theirs."""
-    monkeypatch.chdir(tmp_path)
     make_data_dir(Path("data"), {"s1": 2, "s2": 3, "s3": 1, "s4": 4})
-    (tmp_path / "data/trials").write_text("s1 s1-000 target\ns1 s2-000 nontarget\n")
-    (tmp_path / "data/enrolls").write_text("s3-000\n")
+    (here / "data/trials").write_text("s1 s1-000 target\ns1 s2-000 nontarget\n")
+    (here / "data/enrolls").write_text("s3-000\n")
     assert split_data_dir(load_data_dir("data"), 3) == 3
     run_jobs(Path("data"), Path("exp"), 3)
-    return tmp_path / "exp"
+    return here / "exp"
 
 
 def merge() -> None:
@@ -481,8 +480,7 @@ def test_merge_refuses_what_is_not_whole(jobs, change, message):
     assert sorted(str(p) for p in jobs.rglob("*")) == before
 
 
-def test_ids_that_begin_with_a_hash_were_lost_as_headers(make_data_dir, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_ids_that_begin_with_a_hash_were_lost_as_headers(make_data_dir, here):
     data = load_data_dir(make_data_dir(Path("data"), {"#a": 1, "#b": 2, "c": 1}))
     run_jobs(data.path, Path("exp"), split_data_dir(data, 3))
     merge()
@@ -494,8 +492,7 @@ def test_what_a_killed_run_left_of_splitting_made_a_set_another_one(data, monkey
     loaded, before = load_data_dir(data), contents(data, ours=True)
     monkeypatch.setattr("utils.parts._alone", lambda _: sys.exit())  # where it is killed
     monkeypatch.setattr("utils.parts.shutil.rmtree", lambda *_, **__: None)
-    with pytest.raises(SystemExit):
-        split_data_dir(loaded, 2)
+    refuses("^$", split_data_dir, loaded, 2, kind=SystemExit)
     assert contents(data, ours=True) == before
 
 

@@ -21,21 +21,20 @@ from pseudovox import EvidenceOptions, LossError, ProtectOptions, _programs
 from steps.protect_folder import main as protect_folder
 from steps.verify_account import main as verify
 from tests.recipes import ROOT, run_words
-from tests.refusals import refuses_words
+from tests.refusals import refuses, refuses_words
 from tests.test_protect_folder import KEY, SYSTEM, speechlike, write
 
 USERS = 'raise SystemExit("this module is the user\'s")\n'
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def place(here: Path) -> Path:
     """A folder of a user, who has modules of the floors' names, and is there."""
     for name in ("utils", "steps", "local"):
-        (tmp_path / f"{name}.py").write_text(USERS)
-    write(tmp_path / "in/talk.wav", speechlike(1.5))
-    write(tmp_path / "in/walk.wav", speechlike(1.2, 1))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+        (here / f"{name}.py").write_text(USERS)
+    write(here / "in/talk.wav", speechlike(1.5))
+    write(here / "in/walk.wav", speechlike(1.2, 1))
+    return here
 
 
 def test_a_file_was_not_a_folder(place, run_program):
@@ -177,11 +176,9 @@ def test_an_unpacked_wheel_is_there_once(place, monkeypatch):
     assert os.access(tree / "steps/protect_folder.py", os.X_OK)
     assert (tree / "models/place/pool").readlink() == Path("../bn2/pool")
     monkeypatch.setenv("PSEUDOVOX_HOME", str(place / "utils.py/home"))
-    with pytest.raises(pseudovox.Error, match="set PSEUDOVOX_HOME to a folder that you may write"):
-        _programs.find_tree()
+    refuses("to a folder that you may write", _programs.find_tree, kind=pseudovox.Error)
     monkeypatch.setenv("PSEUDOVOX_HOME", "~nobody_of_this_name/home")
-    with pytest.raises(pseudovox.Error, match="you have no home"):
-        _programs.find_tree()
+    refuses("you have no home", _programs.find_tree, kind=pseudovox.Error)
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.recipes import ROOT, Done, link_recipe, run_words
+from tests.recipes import ROOT, Done, link_recipe, put_program, run_words
 from tests.refusals import refuses
 from tests.toy_recipe import make_toy, stages
 from tests.waiting import LIMIT, ended, wait_for
@@ -20,6 +20,7 @@ from utils.datadir import write_data_dir
 from utils.jobs import UNWRITTEN, Job, Jobs
 from utils.orphans import refuse_living_job
 from utils.recipe import Row, dependencies, fill, read_script
+from utils.tables import write_file
 
 MAKE = "bash make.sh {out} {of}"
 
@@ -137,9 +138,9 @@ def test_a_dry_run_shows_what_slurm_would_get(recipe, tmp_path, slurm, monkeypat
     for name, value in (slurm | {"cmd_backend": "slurm"}).items():
         monkeypatch.setenv(name, value)
     write_program(tmp_path, "")
-    (tmp_path / "conf").mkdir()
-    (tmp_path / "conf/slurm.conf").write_text(
-        (ROOT / "egs/TEMPLATE/conf/slurm.conf").read_text() + "default partition=main\n"
+    write_file(
+        tmp_path / "conf/slurm.conf",
+        (ROOT / "egs/TEMPLATE/conf/slurm.conf").read_text() + "default partition=main\n",
     )
     told = recipe(JOBS, row("exp/a", "jobs"), options=("--dry-run",), status=0).stdout
     assert "the first that would be submitted (1 job; mem: the site's default):" in told
@@ -157,8 +158,7 @@ JOBS = stages("jobs './job.py {out}'", "made \"bash -c 'mkdir -p {out}' {of}\"")
 
 
 def write_program(folder: Path, text: str) -> None:
-    (folder / "job.py").write_text(PROGRAM + text)
-    (folder / "job.py").chmod(0o755)
+    put_program(folder / "job.py", PROGRAM + text)
 
 
 def test_a_job_kept_the_lock_of_another_jobs_log(tmp_path: Path) -> None:
@@ -251,8 +251,7 @@ if in_stage 1 "jobs"; then
 fi
 """
     make = 'for word; do [[ $word != exp/* ]] || mkdir -p "${word%%/log/*}"; done'
-    (tmp_path / "echo").write_text(f'#!/bin/bash\necho "$*"\n{make}\n')
-    (tmp_path / "echo").chmod(0o755)
+    put_program(tmp_path / "echo", f'#!/bin/bash\necho "$*"\n{make}\n')
     devices = (["--device", "cuda"], ["--device", "cpu"])
     rows = [row(f"exp/{one[1]}", table="trained", options=one) for one in devices]
     done = recipe(body, *rows, row("exp/a"))
@@ -410,10 +409,8 @@ def test_columns_are_words_or_parts_of_words() -> None:
     values = {"out": "exp/a b", "options": ["--x", "$(y)"], "none": (), "empty": ""}
     words = fill("p {options} {none} --note={empty} {empty} '{out}/z'", values)
     assert words == ["p", "--x", "$(y)", "--note=", "", "exp/a b/z"]
-    with pytest.raises(Exception, match="there is no column other"):
-        fill("p {other}", values)
-    with pytest.raises(Exception, match="each t: what are its commands"):
-        read_script(["each\x1ft"])
+    refuses("there is no column other", fill, "p {other}", values)
+    refuses("each t: what are its commands", read_script, ["each\x1ft"])
 
 
 def test_the_last_output_of_a_fork_was_lost_in_silence(tmp_path: Path) -> None:
@@ -434,14 +431,11 @@ def corpus_recipe(tmp_path: Path):
     for name in ("encoders", "systems"):
         (tmp_path / "conf" / name).symlink_to(ROOT / "egs/TEMPLATE/conf" / name)
     (tmp_path / "mine").mkdir()
-    (tmp_path / "prepare.sh").write_text(
-        """#!/usr/bin/env bash
+    put_program(tmp_path / "prepare.sh", """#!/usr/bin/env bash
 [[ " $* " == *" --corpus "* ]] || { echo "prepare.sh: --corpus is missing" >&2; exit 2; }
 mkdir -p data/{train,synth_test_{enrolls,trials_f,trials_m}}
 for set in data/*; do echo "$*" >$set/made; done
-"""
-    )
-    (tmp_path / "prepare.sh").chmod(0o755)
+""")  # fmt: skip
 
     def run(*options: str, status: int | None = None) -> Done:
         return run_words(["bash", "./run.sh", "--stop-stage", "0", *options], status, cwd=tmp_path)

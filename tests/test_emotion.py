@@ -26,7 +26,7 @@ from utils.archives import read_vectors
 from utils.cli import LossError, UserError
 from utils.datadir import load_data_dir
 from utils.seeds import make_rng
-from utils.tables import read_map, write_map
+from utils.tables import read_map, write_file, write_map
 
 
 def sung(seconds: float = 1, f0: float = 150, rise: float = 0, gap: float = 0) -> np.ndarray:
@@ -227,8 +227,7 @@ class CustomEncoderWav2vec2Classifier(EncoderClassifier):
 
 
 def write_model(folder: Path) -> Path:
-    folder.mkdir()
-    (folder / "hyperparams.yaml").write_text(HUB_FRONT + HUB_MODEL.format(folder=folder))
+    write_file(folder / "hyperparams.yaml", HUB_FRONT + HUB_MODEL.format(folder=folder))
     lines = ["'neu' => 0", "'hap' => 1", "'exc' => 2", "=" * 16, "'starting_index' => 0"]
     (folder / "label_encoder.txt").write_text("\n".join(lines) + "\n")
     return folder
@@ -278,7 +277,6 @@ def test_W12_a_fold_has_the_macro_recall_of_scikit_learn():
 def iemocap(tmp_path: Path) -> Path:
     """A data directory of the challenges: utt2emo, spk2fold, upper-case genders."""
     folder = tmp_path / "IEMOCAP_dev"
-    folder.mkdir()
     rows = {"Ses01F-1": "ang", "Ses01F-2": "sad", "Ses02M-1": "hap", "Ses02M-2": "neu"}
     write_map(folder / "utt2emo", rows)
     write_map(folder / "utt2spk", {utt: utt[:6] for utt in rows})
@@ -326,7 +324,6 @@ def test_M3_emotions_of_IEMOCAP_reach_the_challenges_file(tmp_path, iemocap):
     utts = sorted(read_map(iemocap / "utt2spk"))
     for place, loud in (("original", 1.0), ("IEMOCAP_dev_mcadams/wav", 0.5)):
         for utt in utts:
-            (tmp_path / place).mkdir(parents=True, exist_ok=True)
             write_wav(tmp_path / place / f"{utt}.wav", loud * sung())
     write_map(iemocap / "wav.scp", {utt: f"{tmp_path}/original/{utt}.wav" for utt in utts})
     write_model(tmp_path / "model")

@@ -17,10 +17,10 @@ from local.protocols.attackers import AttackSet, compare_draws
 from steps.anonymise import main
 from steps.anonymisers.external import NOTE, find_speech, find_suffix
 from steps.anonymisers.registry import describe_system
+from steps.audio import write_wav
 from steps.protect_by_command import main as by_command
 from tests.refusals import accepts, refuses, refuses_words
-from utils.cli import LossError, UserError
-from utils.tables import read_map
+from utils.tables import read_map, write_file
 
 
 @pytest.fixture
@@ -32,12 +32,11 @@ def data(make_data_dir: MakeDataDir, tmp_path: Path) -> Path:
 def theirs(data: Path, tmp_path: Path) -> Path:
     """Half as loud; the last one longer, and at another rate."""
     folder = tmp_path / "theirs/deep"
-    folder.mkdir(parents=True)
     for utt, path in read_map(data / "wav.scp").items():
         samples, rate = soundfile.read(path)
         twice = utt == "s2-000"
         made = np.repeat(samples, 3) if twice else samples
-        soundfile.write(folder / f"{utt}_anon.flac", made / 2, rate * 2 if twice else rate)
+        write_wav(folder / f"{utt}_anon.flac", made / 2, rate * 2 if twice else rate)
     return folder.parent
 
 
@@ -106,17 +105,14 @@ def say(samples: np.ndarray | None = None) -> Callable[[Path], None]:
 )
 def test_bad_input_is_one_line(tmp_path, data, theirs, break_it, said):
     break_it(theirs)
-    with pytest.raises((UserError, LossError), match=said) as error:
-        protect(tmp_path, data, theirs)
-    assert "\n" not in str(error.value)
+    refuses(said, protect, tmp_path, data, theirs)
     assert not (tmp_path / "out/wav.scp").exists()
 
 
 def test_paths_of_their_recipe_were_taken_for_those_of_ours(tmp_path, monkeypatch):
     """Both have data/x_anon/wav/u.wav, and a table says so of its own recipe's folder."""
     for name in ("ours", "theirs"):
-        (tmp_path / name / "data/x_anon/wav").mkdir(parents=True)
-        (tmp_path / name / "data/x_anon/wav/u.wav").touch()
+        write_file(tmp_path / name / "data/x_anon/wav/u.wav", "")
     (tmp_path / "theirs/data/x_anon/wav.scp").write_text("u data/x_anon/wav/u.wav\n")
     monkeypatch.chdir(tmp_path / "ours")
     found = find_speech(tmp_path / "theirs/data", "_anon")

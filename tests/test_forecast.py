@@ -6,23 +6,21 @@ from pathlib import Path
 import pytest
 
 from local.plan import forecast
-from tests.recipes import TEMPLATE
+from tests.recipes import TEMPLATE, link
 from utils.launching import log_foot
 from utils.recipe import Foreseen, Row
+from utils.tables import write_file
 
 
 @pytest.fixture(autouse=True)
-def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "conf").mkdir()
-    (tmp_path / "conf/encoders").symlink_to(TEMPLATE / "conf/encoders")
+def work(here: Path) -> Path:
+    link(here / "conf/encoders", TEMPLATE / "conf/encoders")
     write_set("set", 1000)
-    return tmp_path
+    return here
 
 
 def write_set(name: str, seconds: float) -> None:
-    Path("data", name).mkdir(parents=True)
-    Path("data", name, "utt2dur").write_text(f"u {seconds / 4}\nv {3 * seconds / 4}\n")
+    write_file(Path("data", name, "utt2dur"), f"u {seconds / 4}\nv {3 * seconds / 4}\n")
 
 
 def finish(out: str, command: str, *seconds: float, stamped: float = 0) -> None:

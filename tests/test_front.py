@@ -125,7 +125,6 @@ def test_a_front_is_of_one_recogniser():
 
 
 def write_page(folder: Path, found: list[Figure]) -> Path:
-    (folder / "results").mkdir(exist_ok=True)
     write_table(folder / "results/metrics.csv", Figure, found)
     write_table(folder / "results/per_speaker.csv", SpeakerFigure, [])
     for name, text in (("figures", "{}"), ("clips", "[]"), ("run", "{}")):

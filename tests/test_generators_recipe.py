@@ -21,7 +21,7 @@ from tests.refusals import accepts, refuses_words
 from tests.test_studies import study
 from utils.archives import write_archive
 from utils.datadir import write_data_dir
-from utils.tables import write_json, write_map
+from utils.tables import write_file, write_json, write_map
 
 D = 16
 
@@ -121,10 +121,10 @@ def test_tables_stand_beside_the_papers_and_say_what_was_not_run(tmp_path):
     """Of folders as the recipe's stages leave them."""
     odd, real, threshold = (tmp_path / name for name in ("odd|name", "real", "threshold.json"))
     for folder in (real, odd):
-        folder.mkdir()
-        (folder / "capacity.tsv").write_text(
+        write_file(
+            folder / "capacity.tsv",
             "#indices\tn\tmean\tmin\tmax\tpairs\tabove_threshold\n"
-            "unseen\t100\t0.25\t-0.5\t0.9\t4950\t1.0e-02\n"
+            "unseen\t100\t0.25\t-0.5\t0.9\t4950\t1.0e-02\n",
         )
         write_json(folder / "time.json", {"vectors": 10, "cpu_seconds": 0.004, "rtf": 0.001})
     write_json(threshold, {"threshold": 0.5, "eer": 0.1, "n_target": 10, "n_nontarget": 20})
@@ -152,10 +152,9 @@ def test_tables_stand_beside_the_papers_and_say_what_was_not_run(tmp_path):
 @pytest.mark.slow
 def test_the_recipe_on_a_small_corpus(world, tmp_path):
     study(world, tmp_path, "generators.sh", "random", "idmap_mlp")
-    (tmp_path / "conf/generators").mkdir()
     text = (TEMPLATE / "conf/generators/idmap_mlp.yaml").read_text()
     text = re.sub(r"\bsteps: \d+", "steps: 60", text)
-    (tmp_path / "conf/generators/idmap_mlp.yaml").write_text(text)
+    write_file(tmp_path / "conf/generators/idmap_mlp.yaml", text)
     asked = ("--generators", "random idmap_mlp", "--sizes", "50 200", "--vectors", "30")
     run_recipe(tmp_path, *asked, script="generators.sh")
     with (tmp_path / "exp/generators/tiny/results/generators.csv").open() as stream:

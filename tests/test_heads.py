@@ -105,7 +105,7 @@ class TestHead:
         assert np.array_equal(trial.vectors["p00-1"], made["p00-1"])
 
     @pytest.mark.slow
-    def test_learners_of_several_draws_ended_in_a_traceback(self, tmp_path, monkeypatch):
+    def test_learners_of_several_draws_ended_in_a_traceback(self, here, monkeypatch):
         """Beside the joined draws data/ also has each of them."""
         rng = np.random.default_rng(7)
         person = rng.normal(size=(32, 4))
@@ -122,9 +122,9 @@ class TestHead:
             tables = {"utt2spk": spk(uniq), "spk2gender": dict.fromkeys(spk(uniq).values(), "f")}
             tables |= {"wav.scp": dict.fromkeys(uniq, "x"), "utt2uniq": uniq}
             lists = trials if name == "trial" else None
-            write_data_dir(tmp_path / "data" / name, tables, lists)
+            write_data_dir(here / "data" / name, tables, lists)
             own = {u: person[int(u[1:3])] + 0.05 * rng.normal(size=4) for u in uniq}
-            at = tmp_path / "exp/xvectors/content" / (name if draws > 1 else f"{name}_s")
+            at = here / "exp/xvectors/content" / (name if draws > 1 else f"{name}_s")
             write_archive(at / "xvector", {u: x.astype(np.float32) for u, x in own.items()})
 
         written("enrol", 0, 20, range(3, 6), 1)
@@ -135,17 +135,16 @@ class TestHead:
             written(f"train+other_s_utt{name}", 20, 32, range(3), draws)
         program = runpy.run_path(str(TEMPLATE.parents[1] / "benchmarks/compare_learners.py"))
         monkeypatch.setattr(sys, "path", [*sys.path])
-        monkeypatch.chdir(tmp_path)
-        words = [str(tmp_path), "s", "enrol", "trial", "train+other", "out.csv", "1,2", "10", "22"]
+        words = [str(here), "s", "enrol", "trial", "train+other", "out.csv", "1,2", "10", "22"]
         monkeypatch.setattr(sys, "argv", ["compare_learners.py", *words])
         program["main"]()
-        rows = [row.split(",") for row in (tmp_path / "out.csv").read_text().splitlines()[1:]]
+        rows = [row.split(",") for row in (here / "out.csv").read_text().splitlines()[1:]]
         assert [row[:3] for row in rows] == [
             [name, people, draws]
             for name in ("content", "fused_learnt") for people in ("10", "22") for draws in "12"
         ]  # fmt: skip
         assert all(float(row[3].strip('"').split()[0]) < 15 for row in rows)
-        assert (tmp_path / "out.svg").exists()
+        assert (here / "out.svg").exists()
 
     def test_learners_by_people_and_draws(self, tmp_path, monkeypatch):
         """A draw more is an utterance's next one; a figure falls where it left the interval of half

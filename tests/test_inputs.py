@@ -34,7 +34,7 @@ from steps.synthesis import trained
 from steps.synthesis.f0 import QUANTILES
 from steps.synthesis.voices import VoicePool
 from steps.training.settings import read_config
-from tests.refusals import refuses, refuses_words
+from tests.refusals import refuses, refuses_file, refuses_words
 from utils import fix_data_dir
 from utils.archives import ArchiveWriter, read_vectors, write_archive
 from utils.cli import UserError
@@ -194,8 +194,7 @@ def test_blank_lines_at_the_end_of_a_table_were_refused(tmp_path):
     assert read_map(path) == {"a": "b"}
     path.write_text("a b target\n\n\n")
     assert len(read_trials(path)) == 1
-    path.write_text("a b\n\nc d\n")
-    refuses(":2: 0 fields", read_map, path)
+    refuses_file(":2: 0 fields", read_map, path, "a b\n\nc d\n")
 
 
 @pytest.mark.parametrize(
@@ -203,8 +202,7 @@ def test_blank_lines_at_the_end_of_a_table_were_refused(tmp_path):
 )
 def test_a_yaml_value_that_ended_with_a_traceback(tmp_path, value):
     path = tmp_path / "a.yaml"
-    path.write_text(f"a: {value}\n")
-    refuses(str(path), read_settings, path)
+    refuses_file(str(path), read_settings, path, f"a: {value}\n")
 
 
 def test_sexagesimal_numbers_and_dates_are_words(tmp_path):

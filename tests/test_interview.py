@@ -22,9 +22,10 @@ from steps.standalone.protection import Work
 from steps.standalone.turns import REDACT, Turn
 from steps.synthesis.f0 import compute_f0_stats
 from tests.recipes import ROOT
-from tests.refusals import accepts, refuses
+from tests.refusals import accepts, refuses, refuses_file
 from tests.test_protect_folder import KEY, SYSTEM, samples, speechlike, write
 from utils.cli import LossError
+from utils.tables import write_file
 
 # ---- Files as their own tools write them: umlauts, CRLF, overlapping tiers, empty labels, times
 # beyond the end of a recording of 4 s.
@@ -244,8 +245,7 @@ def test_people_and_channels_have_voices_where_speech_changes_its_length(tmp_pat
 
 def test_what_must_not_be_heard_is_a_tone_before_anything_is_made(interview, tmp_path, capsys):
     spans, out = tmp_path / "spans", tmp_path / "out"
-    spans.mkdir()
-    (spans / "talk.tsv").write_text("4.0\t5.0\tname\n7 7.5 place\n")
+    write_file(spans / "talk.tsv", "4.0\t5.0\tname\n7 7.5 place\n")
     write(interview / "other.wav", speechlike(2.0))
     words = f"--redact {spans}"
     run(words, interview, out)
@@ -314,14 +314,12 @@ def test_names_of_people_stay_out_of_the_folder(interview, tmp_path):
 
 def test_texts_fit_the_audio_beside_them_or_are_gone(interview, tmp_path, capsys):
     """A changed subtitle was not copied anew, one of a recording that fails stayed."""
-    cue = "1\n00:00:04,000 --> 00:00:05,000\n{}\n"
-    (interview / "talk.srt").write_text(cue.format("A: Krebs"))
-    (tmp_path / "spans").mkdir()
+    (interview / "talk.srt").write_text(SRT.format("A: Krebs"))
     out, table = tmp_path / "out", tmp_path / "spans/talk.tsv"
-    table.write_text("1 2\n")
+    write_file(table, "1 2\n")
     words = f"--redact {table.parent}"
     run(f"--texts {words}", interview, out)
-    (interview / "talk.srt").write_text(cue.format("A: <name>Anna</name>"))
+    (interview / "talk.srt").write_text(SRT.format("A: <name>Anna</name>"))
     run(f"--texts {words}", interview, out)
     assert "[name]" in (out / "talk.srt").read_text()
     refuses("other settings", run, words, interview, out)
@@ -333,8 +331,7 @@ def test_texts_fit_the_audio_beside_them_or_are_gone(interview, tmp_path, capsys
 
 def test_a_copy_stayed_whose_text_was_taken_away(interview, tmp_path):
     """From a folder that is handed on."""
-    cue = "1\n00:00:04,000 --> 00:00:05,000\nA: Otto\n"
-    (interview / "talk.srt").write_text(cue)
+    (interview / "talk.srt").write_text(SRT.format("A: Otto"))
     (interview / "talk.rttm").unlink()
     out = tmp_path / "out"
     run("--texts", interview, out)
@@ -454,8 +451,7 @@ def test_every_mark_of_what_must_not_be_heard_counts(tmp_path, name, text, spans
     ("a.eaf", "<Anna", "cannot be read as eaf .[A-Za-z]*.; save"),
 ])  # fmt: skip
 def test_spans_that_cannot_be_read_are_refused(tmp_path, name, text, why):
-    (tmp_path / name).write_text(text, "utf-8")
-    assert "Anna" not in refuses(why, turns.read_spans, tmp_path / name)
+    assert "Anna" not in refuses_file(why, turns.read_spans, tmp_path / name, text)
 
 
 @pytest.mark.parametrize(("where", "name", "text"), [
@@ -463,8 +459,7 @@ def test_spans_that_cannot_be_read_are_refused(tmp_path, name, text, why):
     ("in", "talk.redacted.tsv", "1 2\n"), ("in", "Redact talk.txt", "1 2\n"),
 ])  # fmt: skip
 def test_a_file_of_spans_that_is_of_no_use_ends_the_run(interview, tmp_path, where, name, text):
-    (tmp_path / "spans").mkdir()
-    (tmp_path / where / name).write_text(text)
+    write_file(tmp_path / where / name, text)
     folder = "beside" if where == "in" else tmp_path / where
     refuses(f"{name}: is of a kind that is not read", run, f"--redact {folder}", interview,
             tmp_path / "no")  # fmt: skip
@@ -598,10 +593,9 @@ def test_found_turns_that_were_corrected_stay(interview, tmp_path, monkeypatch, 
     nor a new span counted where the recording was done."""
     heard = Heard((Turn(0, 5, "P1"), Turn(6, 12, "P2")), 1.0, 12.0)
     monkeypatch.setattr(scenes, "find_people", lambda *_: heard)
-    (tmp_path / "spans").mkdir()
     spans, out, found = tmp_path / "spans/talk.tsv", tmp_path / "out", tmp_path / "out.turns"
     words = f"--turns auto --people 2 --redact {spans.parent} --redact-by silence"
-    spans.write_text("1.0 2.0 name\n")
+    write_file(spans, "1.0 2.0 name\n")
     for made in (1, 0):
         run(words, interview, out)
         assert f"{made} files protected now" in capsys.readouterr().out

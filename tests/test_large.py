@@ -314,6 +314,6 @@ def test_a_full_disk_ended_a_count_only_when_all_was_counted(sides, tmp_path, mo
     for name, made in (("ThreadPoolExecutor", Pool), ("count_cell", count), ("atomic_write", full)):
         monkeypatch.setattr(pairs, name, made)
     plan = make_plan(*sides, CosineBackend(), n_groups=12)
-    with pytest.raises(OSError, match="no space left"):
-        count_pairs(plan, checkpoint=tmp_path / "x.partial", every=0.0)
+    beside = {"checkpoint": tmp_path / "x.partial", "every": 0.0}
+    refuses("no space left", count_pairs, plan, **beside, kind=OSError)
     assert len(counted) <= 2 < len(plan.cells)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.recipes import ROOT, Done, run_words
+from tests.recipes import ROOT, Done, link, run_words
 from tests.waiting import LIMIT, ended, wait_for
 from utils import launching
 from utils import run as local_launcher
@@ -29,8 +29,7 @@ def launcher(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, dict[
     """Name and environment of a launcher; slurm.py finds its conf/slurm.conf."""
     if request.param == "run.py":
         return request.param, dict(os.environ)
-    (tmp_path / "conf").mkdir()
-    (tmp_path / "conf/slurm.conf").symlink_to(ROOT / "egs/TEMPLATE/conf/slurm.conf")
+    link(tmp_path / "conf/slurm.conf", ROOT / "egs/TEMPLATE/conf/slurm.conf")
     return request.param, request.getfixturevalue("slurm")
 
 
@@ -192,10 +191,9 @@ def test_two_jobs_wrote_one_log(tmp_path):
     )
 
 
-def test_a_task_that_began_late_wrote_into_the_next_run(tmp_path, monkeypatch):
+def test_a_task_that_began_late_wrote_into_the_next_run(here, monkeypatch):
     """Nobody had cancelled the tasks of a launcher that was killed with -9."""
-    monkeypatch.chdir(tmp_path)
-    own = tmp_path / "exp/.partial.1"
+    own = here / "exp/.partial.1"
     own.mkdir(parents=True)
     monkeypatch.setenv("PSEUDOVOX_PARTIAL", str(own))
     script = slurm_launcher.job_script(launching.parse_request(["x.log", "touch", "made"]))
@@ -204,10 +202,10 @@ def test_a_task_that_began_late_wrote_into_the_next_run(tmp_path, monkeypatch):
     done = subprocess.run(["bash", "-s", "1"], input=script, capture_output=True)
     assert done.returncode == 1
     assert b"the recipe that submitted this job has ended" in done.stderr
-    assert not (tmp_path / "x.log").exists()
+    assert not (here / "x.log").exists()
     own.mkdir()
     assert subprocess.run(["bash", "-s", "1"], input=script).returncode == 0
-    assert (tmp_path / "made").exists()
+    assert (here / "made").exists()
 
 
 def test_a_device_given_as_log_was_removed(tmp_path):

@@ -64,8 +64,7 @@ def table(out: Path) -> list[list[str]]:
 def test_a_stopped_training_ends_like_one_that_was_not(tmp_path):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     run(whole, Line(figures=[3.0, 1.0, 2.0])).finish("line.yaml", SETTINGS)
-    with pytest.raises(KeyboardInterrupt):
-        run(parts, Line(figures=[3.0, 1.0, 2.0], stop_at=7))
+    refuses("^$", run, parts, Line(figures=[3.0, 1.0, 2.0], stop_at=7), kind=KeyboardInterrupt)
     assert not (parts / "final.pt").exists()
     run(parts, Line(figures=[1.0, 2.0]), n_workers=2).finish("line.yaml", SETTINGS)
     assert_same_network(whole, parts)
@@ -111,5 +110,5 @@ def test_checkpoints_of_others_are_refused_by_name(tmp_path):
 
 
 def test_a_worker_that_fails_says_why(tmp_path):
-    with pytest.raises(ValueError, match="no such utterance"):
+    with pytest.raises(ValueError, match="no such utterance"):  # below the worker's traceback
         run(tmp_path, Line(fail_at=5), n_workers=1)

@@ -45,6 +45,11 @@ def report(rows: dict[str, Rows], **options: int) -> dict:
     return similarity(sets, names, **options)
 
 
+@pytest.fixture
+def rows() -> dict[str, Rows]:
+    return example()
+
+
 def example(
     n_speakers: int = 4, seed: int = 0, leak: float = 0.5, digits: int = 1
 ) -> dict[str, Rows]:
@@ -152,8 +157,7 @@ def test_two_speakers_by_hand():
     assert (found["n_speakers"], found["n_segments"], found["n_target_oo"]) == (2, 4, 2)
 
 
-def test_pairs_of_one_utterance_are_dropped_before_calibration():
-    rows = example()
+def test_pairs_of_one_utterance_are_dropped_before_calibration(rows):
     with_itself = {s: r + [(a, a, 99.0) for a in {a for a, _, _ in r}] for s, r in rows.items()}
     with_itself["op"] = rows["op"]
     assert report(with_itself) == report(rows)
@@ -175,8 +179,7 @@ def test_either_order_or_both_may_be_listed():
         assert doubled[f"d_diag_{s}"] == pytest.approx(once[f"d_diag_{s}"], abs=0.06)
 
 
-def test_order_of_lines_does_not_matter():
-    rows = example()
+def test_order_of_lines_does_not_matter(rows):
     mixed = {
         s: [r[i] for i in np.random.default_rng(0).permutation(len(r))] for s, r in rows.items()
     }
@@ -185,8 +188,7 @@ def test_order_of_lines_does_not_matter():
         assert again[name] == pytest.approx(found[name], abs=1e-12)
 
 
-def test_originals_that_cannot_be_told_apart_leave_everything_undefined(caplog):
-    rows = example()
+def test_originals_that_cannot_be_told_apart_leave_everything_undefined(caplog, rows):
     rows["oo"] = [(a, b, 1.0) for a, b, _ in rows["oo"]]
     found = report(rows)
     both = [f"{name}{year}" for name in ("deid", "g_vd") for year in ("", "_2020")]
@@ -197,9 +199,8 @@ def test_originals_that_cannot_be_told_apart_leave_everything_undefined(caplog):
     assert "deid_per_speaker and g_vd_per_speaker are undefined for s0, s1" in caplog.text
 
 
-def test_speakers_and_cells_that_lack_pairs_are_named():
+def test_speakers_and_cells_that_lack_pairs_are_named(rows):
     """A speaker of one segment; one whom a list lacks, on either side; an empty cell."""
-    rows = example()
 
     def without(setting: str, lacks: Callable[[str, str], bool]) -> dict[str, Rows]:
         return rows | {setting: [r for r in rows[setting] if not lacks(r[0], r[1])]}
@@ -217,8 +218,7 @@ def test_speakers_and_cells_that_lack_pairs_are_named():
     refuses(r"^op: no pair of speakers s3 and s1", report, less)
 
 
-def test_missing_pairs_are_counted(caplog):
-    rows = example()
+def test_missing_pairs_are_counted(caplog, rows):
     report(rows)
     assert not caplog.text
     rows["pp"].pop()

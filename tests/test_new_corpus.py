@@ -8,6 +8,7 @@ import soundfile
 
 from tests.corpus_trees import ROOT, prepare, table, write_audio
 from tests.recipes import TEMPLATE, Done, run_recipe, run_words
+from utils.tables import write_file
 
 PEOPLE = {"Anna B": "F", "berta": "female", "C": "f", "dora": "f", "emil": "m", "fritz": "M",
           "gustav": "male", "hans": "m"}  # fmt: skip
@@ -101,8 +102,7 @@ def write_kaldi(folder: Path) -> Path:
     write_audio(folder / "wav/long.wav", 4.0)
     write_audio(folder / "wav/b.flac", 1.0)
     data = folder / "data/all"
-    data.mkdir(parents=True)
-    (data / "wav.scp").write_text("r1 cat wav/long.wav |\nr2 wav/b.flac\n")
+    write_file(data / "wav.scp", "r1 cat wav/long.wav |\nr2 wav/b.flac\n")
     (data / "segments").write_text("a-1 r1 0.5 1.5\na-2 r1 3.0 4.2\nx2 r2 0 -1\n")
     (data / "utt2spk").write_text("a-1 a\na-2 a\nx2 b\n")
     (data / "spk2gender").write_text("a f\nb m\n")

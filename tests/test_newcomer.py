@@ -9,6 +9,7 @@ import pytest
 
 from tests.recipes import ROOT, Done, run_words
 from tests.test_options import options
+from utils.tables import write_file
 
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "egs/README.md")),
@@ -37,8 +38,7 @@ def test_without_packages_one_line_says_what_to_do(tmp_path):
     for floor in ("local", "steps", "utils"):
         for path in (ROOT / floor).rglob("*.py"):
             copy = tmp_path / path.relative_to(ROOT)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_bytes(path.read_bytes())
+            write_file(copy, path.read_bytes())
     for name in ("path.sh", "utils/environment.sh"):
         (tmp_path / name).write_bytes((ROOT / name).read_bytes())
     (tmp_path / "utils/seeds.py").write_text("import a_package_that_nobody_has\n")

@@ -23,6 +23,7 @@ from local.report.tables import FOLDER, VERDICTS, claims, of_table, paper_table,
 from tests.refusals import refuses
 from tests.report_rows import frame, metrics_csv
 from utils.digests import sha256
+from utils.tables import write_file
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -94,9 +95,8 @@ def test_the_challenges_own_scores_give_the_disclosure_that_002_prints() -> None
 
 
 def test_ours_stand_beside_the_papers(tmp_path: Path) -> None:
-    (tmp_path / "run").mkdir()
     figure = "own_f mcadams similarity - e/cosine OO-OP-PP deid 0.5 0.4 0.6"
-    (tmp_path / "run/metrics.csv").write_text(metrics_csv(figure))
+    write_file(tmp_path / "run/metrics.csv", metrics_csv(figure))
     words = "002:2 run sets=libri_test_trials_f:own_f evaluators=e/cosine systems=B1,B2"
     table = paper_table(words.split(), tmp_path / "page.md")
     at = table.header.index("here")

@@ -7,6 +7,7 @@ import pytest
 
 from tests.recipes import ROOT, Done, run_words
 from tests.waiting import LIMIT
+from utils.tables import write_file
 
 SCRIPT = f"""#!/usr/bin/env bash
 # Does one thing well.
@@ -159,9 +160,9 @@ def test_help_is_made_from_the_comments_of_the_block(run, arguments):
 
 
 def test_options_that_scripts_share_stand_in_a_file_of_their_own(run, tmp_path):
-    (tmp_path / "local").mkdir()
-    (tmp_path / "local/options.sh").write_text(
-        "# Shared.\nnj=4 # jobs at a time\n. ./defaults\nseed=0 # of all\n"
+    write_file(
+        tmp_path / "local/options.sh",
+        "# Shared.\nnj=4 # jobs at a time\n. ./defaults\nseed=0 # of all\n",
     )
     (tmp_path / "defaults").write_text("seed=7 hidden=1\n")
     (tmp_path / "run.sh").write_text(

@@ -332,7 +332,6 @@ def test_the_program_joins_the_lists_of_both_sexes(tmp_path: Path) -> None:
                 if m in own and u[0] in own]  # fmt: skip
         enrol, trial = ([side[i] for i in kept] for side in (trials.enrol, trials.trial))
         data = tmp_path / sex
-        data.mkdir()
         write_trials(data / "trials", Trials(enrol, trial, trials.target[kept]))
         write_scores(data / "scores", Scores(enrol, trial, score[kept]))
         write_map(data / "utt2spk", {f"{who}{k}": who for who in own for k in "12"})
@@ -355,12 +354,11 @@ def test_the_program_joins_the_lists_of_both_sexes(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, str]]:
+def planned(here: Path) -> Callable[..., dict[str, str]]:
     """Commands of run.sh by folder and options, in a corpus whose sets are there."""
-    shutil.copytree(TEMPLATE / "conf", tmp_path / "conf")
+    shutil.copytree(TEMPLATE / "conf", here / "conf")
     for name in ("train", "more", "e_enrolls", "e_trials_f", "e_trials_m"):
-        (tmp_path / "data" / name).mkdir(parents=True)
-    monkeypatch.chdir(tmp_path)
+        (here / "data" / name).mkdir(parents=True)
     own = {"evaluators": "resemblyzer/cosine resemblyzer/plda", "systems": "b2 b2r"}
     asked = options_of(TEMPLATE / "run.sh") | own
     return lambda **options: commands(plan_run(Asked(asked | options)))

@@ -22,20 +22,19 @@ from tests.refusals import refuses
 from utils import stamps
 from utils.recipe import Planned, Tables
 from utils.settings import list_settings, read_settings
-from utils.tables import write_json
+from utils.tables import write_file, write_json
 
 Plan = Callable[..., Planned]
 REFUSED = yaml.safe_load(Path(__file__).with_name("bad_options.yaml").read_text())
 
 
 @pytest.fixture
-def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def corpus(here: Path) -> Iterator[Path]:
     """A corpus's folder with the project's settings and encoder `e`, whose sets are there."""
-    make_settings(tmp_path)
+    make_settings(here)
     for name in ("train", "e_enrolls", "e_trials_f", "e_trials_m"):
-        (tmp_path / "data" / name).mkdir(parents=True)
-    monkeypatch.chdir(tmp_path)
-    yield tmp_path
+        (here / "data" / name).mkdir(parents=True)
+    yield here
 
 
 @pytest.fixture
@@ -292,9 +291,8 @@ def theirs(corpus: Path) -> Path:
         lines = "".join(f"{utt} s\n" for utt in utts.split())
         (corpus / "data" / name / "utt2spk").write_text(lines)
     for folder, utts in (("one", "b c d strange"), ("two", "a b c d"), ("train", "t1 t2")):
-        (corpus / "theirs" / folder).mkdir(parents=True)
         for utt in utts.split():
-            (corpus / "theirs" / folder / f"{utt}_x.wav").touch()
+            write_file(corpus / "theirs" / folder / f"{utt}_x.wav", "")
     return corpus / "theirs"
 
 
@@ -352,7 +350,7 @@ def test_W8_the_attacker_of_2026_is_tuned_from_given_weights(plan: Plan, corpus:
     [
         ("on theirs with e/plda: there is no training set that it protected; --external NAME",
          {"external": "theirs={0}/one,{0}/two"}),
-        ("on b2 with resemblyzer/cosine: this encoder comes trained",
+        ("on b2 with resemblyzer/cosine: it comes trained",
          {"systems": "b2", "evaluators": "resemblyzer/cosine"}),
         ("on theirs with e/plda: the system is not available at level spk; --informed-level utt",
          {"external": "theirs={0}/one,{0}/two,train={0}/train", "informed_level": "spk"}),
@@ -415,9 +413,8 @@ def test_speech_of_others_stood_for_a_system_that_came_later(plan: Plan, theirs:
 
 
 def test_speech_of_others_that_cannot_be_taken_is_refused(plan, theirs, corpus):
-    (theirs / "half").mkdir()
     for utt in "bd":
-        (theirs / "half" / f"{utt}_x.wav").touch()
+        write_file(theirs / "half" / f"{utt}_x.wav", "")
     (theirs / "none").mkdir()
     for message, word in (
         (f"b3: {theirs}/half lacks 1 of 2 utterances of data/e_trials_f: c", f"b3={theirs}/half"),
@@ -435,8 +432,7 @@ def test_speech_of_others_that_cannot_be_taken_is_refused(plan, theirs, corpus):
 
 def test_two_encoders_of_one_name_shared_their_xvectors(plan: Plan, corpus: Path) -> None:
     for name in ("mine/e", "theirs/e"):
-        (corpus / name).mkdir(parents=True)
-        (corpus / name / "encoder.yaml").touch()
+        write_file(corpus / name / "encoder.yaml", "")
     message = "mine/e and theirs/e would both be called e"
     refused(message, plan, evaluators="mine/e/plda theirs/e/cosine")
     refused("e and mine/e would both be called e", plan, voice_encoder="mine/e")
@@ -534,8 +530,7 @@ def finish(*folders: str) -> None:
     """Make folders as steps of a recipe do, each of a file of its own."""
     for folder in folders:
         source = Path("of") / folder.replace("/", "_")
-        source.parent.mkdir(exist_ok=True)
-        source.write_text("old")
+        write_file(source, "old")
         stamps.Step([Path(folder)], ["score", str(source)]).begin()
         Path(folder).mkdir(parents=True)
         stamps.Step([Path(folder)], ["score", str(source)]).finish()
@@ -544,8 +539,7 @@ def finish(*folders: str) -> None:
 def remember(**options: str) -> None:
     """The files that a finished run leaves."""
     asked = Asked(options_of(TEMPLATE / "run.sh") | {"evaluators": "e/plda"} | options)
-    FILE.parent.mkdir(parents=True, exist_ok=True)
-    FILE.write_text(json.dumps(what_counts(asked)))
+    write_json(FILE, what_counts(asked))
 
 
 SHOWN = ("exp/metrics/b2/ignorant.e+plda/OA/e_f", "exp/metrics/b2r/ignorant.e+plda/OA/e_f",
@@ -660,15 +654,13 @@ def test_one_output_has_one_command() -> None:
     tables.add("audio", "exp/a", data="data/a")
     tables.add("audio", "exp/a", data="data/a")
     assert [row.out for row in tables.rows["audio"]] == ["exp/a"]
-    with pytest.raises(RuntimeError, match="exp/a is planned twice"):
-        tables.add("audio", "exp/a", data="data/b")
+    refuses("exp/a is planned twice", tables.add, "audio", "exp/a", data="b", kind=RuntimeError)
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_same_options_plan_the_same_commands(tmp_path, monkeypatch, name: str) -> None:
+def test_the_same_options_plan_the_same_commands(here, name: str) -> None:
     """`python -m tests.plans` writes them anew. Programs are there, and all of a plan is made."""
-    make_corpus(tmp_path)
-    monkeypatch.chdir(tmp_path)
+    make_corpus(here)
     made = plan_case(name)
     assert made == (KEPT / f"{name}.tsv").read_text()
     commands = (one for line in made.splitlines() for one in line.split("\t")[2].split(" && "))

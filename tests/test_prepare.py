@@ -107,9 +107,8 @@ def write_vctk(root: Path, new: bool = True) -> None:
             elif spk != "p315":
                 write_audio(root / f"wav48/{spk}/{utt}.wav")
             if spk != "p315":
-                (root / "txt" / spk).mkdir(parents=True, exist_ok=True)
                 text = f"Sentence {int(utt[-3:])}, it's\tread.\r\n"
-                (root / f"txt/{spk}/{utt}.txt").write_text(text)
+                write_file(root / f"txt/{spk}/{utt}.txt", text)
     (root / "speaker-info.txt").write_text("\r\n".join(lines))
 
 
@@ -127,9 +126,8 @@ def write_speechocean(root: Path) -> None:
                 path = f"WAVE/SPEAKER{spk}/{utt}.WAV"
                 tables.setdefault("wav.scp", []).append(f"{utt}\t{path}")
                 write_audio(root / path)
-        (root / part).mkdir()
         for name, lines in tables.items():
-            (root / part / name).write_text("\n".join(lines) + "\n")
+            write_file(root / part / name, "\n".join(lines) + "\n")
 
 
 def write_mls(root: Path) -> None:
@@ -271,8 +269,7 @@ def test_sets_made_and_made_again(tree, name, n_utts, monkeypatch):
     assert sorted(enrolled.values()) == list("mm" if name == "fsdd" else "ffmm")
     # Again, over what an interrupted run left: the same bytes, and nothing else.
     before = files(small.data)
-    (small.data / ".prepare").mkdir()
-    (small.data / ".prepare/eval.tsv").write_text("half a tab")
+    write_file(small.data / ".prepare/eval.tsv", "half a tab")
     (small.data / "train/wav.scp").unlink()
     small.made()
     assert files(small.data) == before
@@ -296,13 +293,11 @@ def check_mls(small: Tree, _: Done) -> None:
     (data,) = small.sets("de_test_trials_mixed")
     assert targets(data) == (8, 24)
     lists, own = small.recipe / "lists", small.data
-    lists.mkdir()
     for name in ("de_test_enrolls", "de_test_trials_mixed"):
         shutil.copytree(own / name, lists / name)
         genders = (lists / name / "spk2gender").read_text()
         (lists / name / "spk2gender").write_text(genders.replace(" f", " F").replace(" m", " M"))
-    (lists / "train").mkdir()
-    (lists / "train/utt2spk").write_text("91_300_000000 91\n2037_300_000000 2037\n")
+    write_file(lists / "train/utt2spk", "91_300_000000 91\n2037_300_000000 2037\n")
     small.made("--lists", lists)
     assert targets(next(iter(small.sets("de_test_trials_mixed")))) == (8, 24)
     assert [*small.table("train/utt2spk")] == ["2037_300_000000", "91_300_000000"]

@@ -25,9 +25,10 @@ from steps.standalone.stream import Recording, convert_pieces, joined, pieces
 from steps.standalone.times import TimeMap
 from steps.synthesis.base import WORDS
 from tests.recipes import ROOT
-from tests.refusals import refuses
+from tests.refusals import refuses, refuses_file
 from utils.audiofile import AudioFile
 from utils.cli import LossError
+from utils.tables import write_file
 
 SYSTEM = ROOT / "egs/TEMPLATE/conf/systems/b2r.yaml"
 
@@ -326,8 +327,7 @@ def test_recordings_that_lay_in_out_were_overwritten(folder, tmp_path):
 def test_two_names_were_one_file_where_there_are_no_capitals(folder, tmp_path):
     """The later one took the place of the other, and both counted as done."""
     write(folder / "ANNA-1.wav", speechlike(1.1))
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / job.JOURNAL.upper()).touch()  # as if this were that
+    write_file(tmp_path / "out" / job.JOURNAL.upper(), "")  # as if this were that
     refuses("anna-1.wav: would also be that of ANNA-1.wav", run, folder, tmp_path / "out")
     assert run(folder, tmp_path / "apart") == 0
 
@@ -432,8 +432,7 @@ def test_a_table_without_tabs(tmp_path):
     ],
 )
 def test_tables_that_do_not_say_who_speaks(tmp_path, text, said):
-    (tmp_path / "table").write_text(text)
-    refuses(said, people, tmp_path / "table", ["a.wav", "b.wav"], tmp_path)
+    refuses_file(said, people, tmp_path / "table", text, ["a.wav", "b.wav"], tmp_path)
 
 
 def test_two_files_that_a_table_does_not_tell_apart_are_told(tmp_path):
@@ -598,15 +597,14 @@ def test_a_file_that_cannot_be_read_is_named_and_the_rest_goes_on(folder, tmp_pa
         (["--key-file", "EMPTY/key", "IN", "OUT"], "no key; `openssl rand -hex 16` prints"),
     ],
 )  # fmt: skip
-def test_bad_input_is_one_line(folder, tmp_path, monkeypatch, words, said):
-    monkeypatch.chdir(tmp_path)
+def test_bad_input_is_one_line(folder, here, words, said):
     (folder / "nobody.wav").write_bytes((folder / "anna-1.wav").read_bytes())
-    (tmp_path / "empty").mkdir()
+    (here / "empty").mkdir()
     named = {"IN": "in", "OUT": "out", "EMPTY": "empty", "XV": str(SYSTEM.with_name("b1.yaml"))}
     paths = {"IN/notes.txt": "in/notes.txt", "IN/out": "in/out", "EMPTY/key": "empty/key", **named}
     told = [paths.get(word, word) for word in words]
     refuses(said, run, *told)
-    assert not (tmp_path / "out").exists() or not list((tmp_path / "out").rglob("*.wav"))
+    assert not (here / "out").exists() or not list((here / "out").rglob("*.wav"))
 
 
 def test_a_long_recording_is_read_in_blocks_like_in_one(tmp_path):
@@ -822,12 +820,11 @@ def test_the_console_was_silent_on_silence_and_long_on_limits(folder, tmp_path, 
 @pytest.mark.corpora
 def test_words_are_read_in_place_and_what_cannot_be_read_is_named(corpora, tmp_path, capsys):
     pytest.importorskip("moonshine_voice", reason="Moonshine has no wheel here")
-    (tmp_path / "in").mkdir()
     for name, path in (
         ("english", "librispeech_dev/audio/2086-149220-0008.mp3"),
         ("german", "emodb/wav/12a02Wa.flac"),
     ):
-        soundfile.write(tmp_path / f"in/{name}.wav", soundfile.read(corpora / path)[0], 16000)
+        write(tmp_path / f"in/{name}.wav", soundfile.read(corpora / path)[0])
     words = ["--system", str(ROOT / "models/place"), "--key", KEY, "--nj", "1", "--time", "keep"]
     folders = [str(tmp_path / "in"), str(tmp_path / "out")]
     assert main([*words, "--ends", "keep", *folders]) == 0

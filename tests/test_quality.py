@@ -11,7 +11,7 @@ import soundfile
 from local.metrics.utility import quality_figures, read_quality
 from steps.estimate_quality import main as estimate_quality
 from steps.quality import WINDOW, Quality, load_estimator, middle, problem_of
-from tests.refusals import accepts, refuses, refuses_words
+from tests.refusals import accepts, refuses, refuses_file, refuses_words
 from tests.utility import compute_quality
 from tests.world import RATE, voice, write_speech
 from utils.cli import LossError
@@ -131,5 +131,4 @@ def test_sets_that_do_not_fit(data):
 @pytest.mark.parametrize("line", ["u 7", "u nan", "u x", "u - because", "u -"])
 def test_a_table_of_something_else(tmp_path, line):
     """A score of 450 was averaged."""
-    (tmp_path / "quality").write_text(line + "\n")
-    refuses("is not a score from 1 to 5", read_quality, tmp_path / "quality")
+    refuses_file("is not a score from 1 to 5", read_quality, tmp_path / "quality", line + "\n")

@@ -50,7 +50,7 @@ from steps.synthesis.base import load_synthesiser
 from steps.synthesis.bottleneck import BnHearing, BnSynthesiser
 from steps.synthesis.training import train_synthesiser
 from steps.synthetic.corpus import read_aloud
-from tests.refusals import refuses
+from tests.refusals import refuses, refuses_file
 from tests.world import RATE, audio_of, voice
 from utils.cli import UserError
 from utils.settings import read_settings
@@ -199,9 +199,9 @@ class Steps:
 def test_nothing_of_the_source_is_left_but_the_words(reads, monkeypatch):
     said = [TEXT]
     monkeypatch.setattr(bottleneck, "make_recogniser", lambda name: Heard(said[0]))
-    synthesiser = load_synthesiser(reads, own_f0=True, reads="some")
 
     def say(wave: np.ndarray) -> np.ndarray:
+        synthesiser = load_synthesiser(reads, own_f0=True, reads="some")
         return synthesiser.convert(wave, target(), np.copy)
 
     one, other = voice(1.0, 120, 550), voice(2.5, 230, 700)
@@ -210,10 +210,8 @@ def test_nothing_of_the_source_is_left_but_the_words(reads, monkeypatch):
     assert (first == say(0.3 * other)).all()
     assert say(np.zeros(RATE)).tolist() == [0.0] * 8000
     said[0] = "A dog barks, and barks, and barks."
-    synthesiser = load_synthesiser(reads, own_f0=True, reads="some")
     assert len(say(one)) > 1.5 * len(first)
     said[0] = "..."
-    synthesiser = load_synthesiser(reads, own_f0=True, reads="some")
     assert say(one).tolist() == [0.0] * 8000
 
 
@@ -260,8 +258,7 @@ def test_times_are_mapped_between_the_edges_of_words(tmp_path: Path) -> None:
     assert [*map(found, times)] == pytest.approx(wanted)
     assert TimeMap([])(3) == 0
     for line, why in (("1\t2\tx\t3\tw", ":2: not four times"), ("2\t1\t2\t3\tw", "span 1: begins")):
-        (tmp_path / "b.tsv").write_text(f"header\n{line}\n")
-        refuses(why, TimeMap.read, tmp_path / "b.tsv")
+        refuses_file(why, TimeMap.read, tmp_path / "b.tsv", f"header\n{line}\n")
 
 
 def test_words_that_are_spelt_together_are_written_as_several() -> None:

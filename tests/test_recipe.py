@@ -28,7 +28,7 @@ from tests.recipes import (
     take_systems,
 )
 from tests.waiting import wait_for
-from utils.tables import read_map
+from utils.tables import read_map, write_file
 
 Run = Callable[..., Done]
 
@@ -113,10 +113,9 @@ class TestRecipe:
     def test_systems_that_need_voices_get_them(self, recipe: tuple[Path, Run]) -> None:
         """kNN-VC, B1 with a network, a constant target; the same files whatever --nj."""
         folder, run = recipe
-        (folder / "conf/synthesisers").mkdir()
         nsf = (ROOT / "egs/TEMPLATE/conf/synthesisers/nsf_mini.yaml").read_text()
         short = re.sub(r"steps: \d+", "steps: 2", nsf)
-        (folder / "conf/synthesisers/nsf_mini.yaml").write_text(short)
+        write_file(folder / "conf/synthesisers/nsf_mini.yaml", short)
         systems = ("knnvc", "b1_nsf", "const_01")
         take_systems(folder, *systems)
         options = ("--genders", "f", "--stop-stage", "5")
@@ -157,11 +156,10 @@ class TestRecipe:
     def test_speech_of_others_has_the_figures_of_who_made_it(self, recipe):
         """Taken from a folder, and made by a command: both are b2's speech."""
         folder, run = recipe
-        (folder / "theirs").mkdir()
+        write_file(folder / "theirs/nobody_x.wav", b"")
         for name in ("enrolls", "trials_f"):
             for path in (folder / f"data/small_test_{name}_b2/wav").iterdir():
                 shutil.copy(path, folder / f"theirs/{path.stem}_x.wav")
-        (folder / "theirs/nobody_x.wav").write_bytes(b"")
         command = "mine=sh -c 'cp {in}_b2/wav/*.wav {out}'"
         done = run("--systems", "b2", "--genders", "f", "--external", "theirs=theirs",
                    "--external-command", command, "--stop-stage", "9")  # fmt: skip

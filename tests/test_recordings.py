@@ -34,12 +34,13 @@ from steps.standalone.protection import MARK
 from steps.standalone.stream import Recording, open_pipe
 from steps.training.audio import TrainingAudio
 from tests.recipes import ROOT, put_program
-from tests.refusals import refuses
+from tests.refusals import refuses, refuses_file
 from tests.waiting import wait_for
 from tests.world import encoded_by_av, voice
 from utils.audiofile import AudioError, AudioFile, _pages, _rewritten, find_samples
 from utils.cli import LossError
 from utils.datachecks import probe_audio
+from utils.tables import write_file
 
 RATE = 16000
 
@@ -58,9 +59,8 @@ def test_the_documented_stream_command_put_a_line_before_the_audio(tmp_path):
     for path in ROOT.iterdir():
         (tmp_path / path.name).symlink_to(path)
     wave = voice(1.0, 120, 550)[:RATE]
-    (tmp_path / "recordings").mkdir()
     for name in ("speech.wav", "talk.wav", "recordings/anna-1.wav"):
-        soundfile.write(tmp_path / name, wave, RATE)
+        write_wav(tmp_path / name, wave)
     (tmp_path / "key").write_text("a key of sixteen or more\n")
     for tool, line in (("arecord", "tail -c +45 speech.wav"), ("aplay", "exec cat >played.raw")):
         put_program(tmp_path / "bin" / tool, f"#!/bin/sh\n{line}\n")
@@ -219,8 +219,7 @@ CUT = {
 @pytest.mark.parametrize("name", CUT)
 def test_a_file_of_which_samples_are_lost_is_named(tmp_path, name):
     content, said = CUT[name]
-    (tmp_path / "a").write_bytes(content)
-    refuses(said, AudioFile.open, tmp_path / "a", kind=AudioError)
+    refuses_file(said, AudioFile.open, tmp_path / "a", content, kind=AudioError)
     refuses(f"a: .*{said}", Recording.open, tmp_path / "a")
     refuses(f"utt: .*a: .*{said}", read_audio, "utt", str(tmp_path / "a"))
 
@@ -276,8 +275,7 @@ def made(folder: Path) -> dict[str, np.ndarray]:
 
 
 def put(path: Path, content: bytes = encoded(VOICE, "WAV")) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)
+    write_file(path, content)
 
 
 def power(samples: np.ndarray) -> float:
@@ -496,18 +494,17 @@ def test_one_of_several_tracks_was_taken(tmp_path, tracks, film, said):
     ],
 )
 @pytest.mark.parametrize("url", ["b.m4a", "file:b.m4a", "http://127.0.0.1:{}/b.m4a"])
-def test_a_play_list_opens_no_other_file(tmp_path, monkeypatch, content, url):
-    monkeypatch.chdir(tmp_path)
-    put(tmp_path / "b.m4a", foreign("m4a"))
+def test_a_play_list_opens_no_other_file(here, content, url):
+    put(here / "b.m4a", foreign("m4a"))
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.setblocking(False)
         port = server.getsockname()[1]
         for name in ("a.m3u8", "a.m4a", "http:a.m4a", "concat:b.m4a|b.m4a"):
-            put(tmp_path / name, content.format(url.format(port)).encode())
+            put(here / name, content.format(url.format(port)).encode())
             refuses("cannot be read as audio", AudioFile.open, name, kind=AudioError)
         with pytest.raises(BlockingIOError):
             server.accept()
-    put(tmp_path / "http:a.m4a", foreign("m4a"))
+    put(here / "http:a.m4a", foreign("m4a"))
     assert AudioFile.open("http:a.m4a").frames
 
 

@@ -17,6 +17,7 @@ from local.report.tables import SPECS, tabulate
 from tests.refusals import refuses
 from tests.report_rows import metrics_csv
 from tests.test_golden_pages import PAGES
+from utils.tables import write_file
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = """
@@ -46,8 +47,7 @@ def mark(words: str) -> str:
 
 @pytest.fixture
 def page(tmp_path: Path) -> Path:
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run/metrics.csv").write_text(metrics_csv(DATA))
+    write_file(tmp_path / "run/metrics.csv", metrics_csv(DATA))
     (tmp_path / "RESULTS.md").write_text(PAGE)
     return tmp_path / "RESULTS.md"
 

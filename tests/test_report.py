@@ -38,7 +38,7 @@ from local.report.results import Results, load_results
 from local.report.tables import SPECS, TERMS, cards
 from local.report.wording import render
 from tests.browser import check_page, opened, unfold
-from tests.refusals import refuses, refuses_words
+from tests.refusals import accepts, refuses, refuses_words
 from tests.report_rows import (
     Figure,
     SpeakerFigure,
@@ -50,8 +50,10 @@ from tests.report_rows import (
     write_table,
 )  # fmt: skip
 from tests.report_rows import results as of_rows
+from tests.world import write_speech
 from utils.archives import ArchiveWriter
 from utils.cli import LossError
+from utils.tables import write_file
 
 ODD = 'é<i>"q" & $x$_'  # a system that nobody should have named so
 SYSTEMS = {"b2": 0.9, ODD: 2.5}  # the noise that it adds to a voice
@@ -104,16 +106,9 @@ def stamp(folder: Path) -> None:
 
 def write_data(folder: Path, seed: int) -> Path:
     rng = np.random.default_rng(seed)
-    (folder / "wav").mkdir(parents=True)
-    tables: dict[str, list[str]] = {name: [] for name in ("wav.scp", "utt2spk", "utt2dur")}
-    for n, speaker in enumerate(SPEAKERS):
-        wav = folder / "wav" / f"{n}.wav"
-        soundfile.write(wav, 0.1 * rng.standard_normal(16000 * (n + 1) // 2), 16000)
-        tables["wav.scp"].append(f"{speaker}-0 {wav}\n")
-        tables["utt2spk"].append(f"{speaker}-0 {speaker}\n")
-        tables["utt2dur"].append(f"{speaker}-0 {(n + 1) / 2}\n")
-    for name, lines in tables.items():
-        (folder / name).write_text("".join(sorted(lines)))
+    seconds = {f"{speaker}-0": (n + 1) / 2 for n, speaker in enumerate(SPEAKERS)}
+    waves = {utt: 0.1 * rng.standard_normal(int(16000 * s)) for utt, s in seconds.items()}
+    write_speech(folder, waves, utt2dur=seconds)
     conf = {"system": {"anonymiser": "toy", "note": "<script>alert(1)</script>"}, "seed": 0}
     (folder / "conf.json").write_text(json.dumps(conf))
     return folder
@@ -358,15 +353,13 @@ class TestCollect:
 
     def test_a_folder_without_stamp_is_named_and_left_out(self, run, tmp_path, caplog):
         bad = tmp_path / "bad"
-        bad.mkdir(parents=True)
-        (bad / "metrics.json").write_text("{}")
+        write_file(bad / "metrics.json", "{}")
         shutil.copy(run.words[1] / "labels.json", bad)
         words = ["--corpus-name", "x", *run.words[:2], "--figures", bad, tmp_path / "out"]
-        words = [str(word) for word in words]
         said = rf"{re.escape(str(bad))}: has no stamp.*\(1 left out in all"
-        refuses(said, collect, words, kind=LossError)
+        refuses_words(said, collect, *words, kind=LossError)
         assert not (tmp_path / "out").exists()
-        assert collect(["--allow-loss", "1", *words]) == 0
+        accepts(collect, "--allow-loss", 1, *words)
         missing = json.loads((tmp_path / "out/run.json").read_text())["missing"]
         assert [m["what"] for m in missing] == [str(bad)]
         assert "has no stamp" in caplog.text
@@ -504,8 +497,7 @@ def test_a_bug_of_a_picture_was_told_as_a_missing_result(monkeypatch: pytest.Mon
         raise TypeError("a bug")
 
     monkeypatch.setattr(pictures, "scatter", fail)
-    with pytest.raises(TypeError, match="a bug"):
-        pictures.draw_all(of_rows(ATTACKED), "e", None)
+    refuses("a bug", pictures.draw_all, of_rows(ATTACKED), "e", None, kind=TypeError)
 
 
 def test_empty_results_give_a_page_and_no_folder_is_an_error(tmp_path: Path) -> None:

@@ -62,7 +62,6 @@ def test_models_of_few_enrolled_utterances(folder):
     """Models of one enrolled utterance each, and of five, which nobody has: then of both, as with
     PLDA's counts of two; the same whatever the order of the files."""
     spk2utt = {spk: " ".join(u for u in UTTS if UTT2SPK[u] == spk) for spk in ("p1", "p10", "p2")}
-    (folder / "d").mkdir()
     write_map(folder / "d/utt2spk", UTT2SPK)
     write_map(folder / "d/spk2utt", spk2utt)
     (folder / "d/enrolls").write_text("".join(f"{u}\n" for u in UTTS if u[-1] in "23"))
@@ -294,7 +293,6 @@ def test_a_folder_with_a_cohort_alone_is_the_cosine(by_hand):
     rng = np.random.default_rng(2)
     utts = {f"s{i // 2}-{i}": f"s{i // 2}" for i in range(16)}
     write_archive(by_hand / "x/xvector", {utt: rng.standard_normal(2) for utt in utts})
-    (by_hand / "d").mkdir()
     write_map(by_hand / "d/utt2spk", utts)
     made = by_hand / "made"
     words = ["--lda-dim", "0", by_hand / "x", by_hand / "d", made]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.recipes import ROOT, Done, put_program, run_words
+from tests.recipes import ROOT, Done, link, put_program, run_words
 
 
 @pytest.fixture
@@ -17,8 +17,7 @@ def shared(tmp_path: Path) -> Path:
     for path in (ROOT / "utils/setup.sh", ROOT / "constraints.txt", *ROOT.glob("requirements*")):
         (copy := tmp_path / path.relative_to(ROOT)).parent.mkdir(exist_ok=True)
         shutil.copy(path, copy)
-    (tmp_path / ".venv/bin").mkdir(parents=True)
-    (tmp_path / ".venv/bin/python").symlink_to(sys.executable)
+    link(tmp_path / ".venv/bin/python", Path(sys.executable))
     for path in tmp_path.glob("requirements*"):
         words = f"cat {path.name} constraints.txt | sha256sum >.venv/.done.{path.name}"
         subprocess.run(words, shell=True, check=True, cwd=tmp_path)

@@ -14,6 +14,7 @@ from tests.refusals import refuses
 from tests.test_protect_folder import KEY, SYSTEM, folder, run, speechlike, write
 from tests.waiting import wait_for
 from utils.cli import LossError
+from utils.tables import write_file
 
 __all__ = ["folder"]  # a fixture
 
@@ -91,8 +92,7 @@ def test_what_a_killed_run_had_begun_to_write_stayed_in_out(folder, tmp_path, ke
     out = tmp_path / "out"
     assert run("--key-file", key, "--shard", "1/2", folder, out) == 0
     begun = out / "sub/2.wav.tmp.node.12.0.wav"
-    begun.parent.mkdir(exist_ok=True)
-    begun.write_bytes(b"RIFF")
+    write_file(begun, b"RIFF")
     assert run("--key-file", key, "--shard", "2/2", folder, out) == 0
     assert begun.is_file()  # another shard may be writing it
     assert run("--key-file", key, folder, out) == 0

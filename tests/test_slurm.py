@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.recipes import ROOT, Done, put_program, run_words
-from tests.refusals import refuses
+from tests.recipes import ROOT, Done, link, put_program, run_words
+from tests.refusals import refuses, refuses_file
 from tests.slurm_cluster import local_slurm
 from tests.waiting import LIMIT, ended, wait_for
 from utils.slurm import Slurm, next_array, read_slurm_config, why_not
@@ -23,8 +23,7 @@ Start = Callable[..., subprocess.Popen[str]]
 
 @pytest.fixture
 def start(tmp_path: Path, slurm: dict[str, str]) -> Start:
-    (tmp_path / "conf").mkdir()
-    (tmp_path / "conf/slurm.conf").symlink_to(CONF)
+    link(tmp_path / "conf/slurm.conf", CONF)
 
     def call(*arguments: str, **environment: str) -> subprocess.Popen[str]:
         env = {**slurm, **environment}
@@ -35,12 +34,17 @@ def start(tmp_path: Path, slurm: dict[str, str]) -> Start:
     return call
 
 
-def test_why_no_job_can_be_submitted(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PATH", str(tmp_path))
+def errors_of(run: subprocess.Popen[str], status: int) -> str:
+    """What a launcher said, which ends with this status."""
+    _, errors = run.communicate(timeout=LIMIT)
+    assert run.returncode == status
+    return errors
+
+
+def test_why_no_job_can_be_submitted(here, monkeypatch):
+    monkeypatch.setenv("PATH", str(here))
     assert "conf/slurm.conf" in why_not()
-    (tmp_path / "conf").mkdir()
-    (tmp_path / "conf/slurm.conf").symlink_to(CONF)
+    link(here / "conf/slurm.conf", CONF)
     for name, text, why in (
         ("", "", "sbatch: not found; is this a machine of the cluster?"),
         ("sbatch", "", "sinfo: not found; is this a machine of the cluster?"),
@@ -48,7 +52,7 @@ def test_why_no_job_can_be_submitted(tmp_path, monkeypatch):
         ("sinfo", "exit 0", ""),
     ):
         if name:
-            put_program(tmp_path / name, f"#!/bin/sh\n{text}\n")
+            put_program(here / name, f"#!/bin/sh\n{text}\n")
         assert why_not().startswith(why) and bool(why_not()) == bool(why)
 
 
@@ -61,9 +65,7 @@ def jobs(slurm: dict[str, str], name: str, states: str = "all") -> list[str]:
 def test_what_killed_a_task_together_with_its_launcher_is_named(start, tmp_path):
     """As the kernel does when memory runs out: nothing is left to write the log's end."""
     with start("killed.log", "bash", "-c", "kill -9 $PPID; sleep 1") as run:
-        _, errors = run.communicate(timeout=LIMIT)
-    assert run.returncode == 1
-    assert "1 / 1 failed (1: FAILED), log is in killed.log" in errors
+        assert "1 / 1 failed (1: FAILED), log is in killed.log" in errors_of(run, 1)
     assert "# Slurm: FAILED" in (tmp_path / "killed.log").read_text()
     assert "# Ended (code 137)" in (tmp_path / "killed.log").read_text()
 
@@ -87,8 +89,7 @@ def test_a_task_over_its_time_is_named(start, slurm, tmp_path):
         wait_for(lambda: (tmp_path / "late.log").exists())
         words = ["scontrol", "update", f"JobId={jobs(slurm, 'late')[0]}", "EndTime=now+1"]
         subprocess.run(words, env=slurm, check=True)
-        _, errors = run.communicate(timeout=LIMIT)
-    assert run.returncode == 1
+        errors = errors_of(run, 1)
     assert "1 / 1 failed (1: TIMEOUT)" in errors
     assert "TIMEOUT: raise --time" in errors
     assert "DUE TO TIME LIMIT" in errors
@@ -121,8 +122,7 @@ def test_states_that_a_test_cluster_does_not_have(tmp_path):
             words, cwd=tmp_path / state, env=env, stderr=subprocess.PIPE, text=True
         )
     for state, run in runs.items():
-        _, errors = run.communicate(timeout=LIMIT)
-        assert run.returncode == 1
+        errors = errors_of(run, 1)
         assert f"1 / 2 failed (1 not started) (1: {state})" in errors
         log = (tmp_path / state / "x.1.log").read_text()
         assert f"# Slurm: {state}" in log and "--nj" not in log
@@ -140,8 +140,7 @@ def test_a_stopped_launcher_cancels_what_it_submitted(start, slurm, tmp_path, si
     with start("--max-jobs-run", "1", "JOB=1:3", f"{name}.JOB.log", "bash", "-c", script) as run:
         wait_for((tmp_path / "pid.1").exists)
         os.kill(run.pid, signum)
-        _, errors = run.communicate(timeout=LIMIT)
-    assert run.returncode == 128 + signum
+        errors = errors_of(run, 128 + signum)
     assert f"stopped by {signal.Signals(signum).name}; its jobs were cancelled" in errors
     assert jobs(slurm, f"{name}.all", "PENDING,RUNNING") == []
     child = int((tmp_path / "pid.1").read_text())
@@ -159,8 +158,7 @@ def test_a_squeue_that_fails_now_and_then_is_no_failure(start, slurm, tmp_path):
     path = f"{tmp_path}/bin:{slurm['PATH']}"
     asked_often = "until [[ $(wc -l <asked) -gt 3 ]]; do sleep 0.1; done"
     with start("JOB=1:2", "x.JOB.log", "bash", "-c", asked_often, PATH=path) as run:
-        _, errors = run.communicate(timeout=LIMIT)
-    assert (run.returncode, errors) == (0, "")
+        assert errors_of(run, 0) == ""
 
 
 def test_a_controller_that_hung_held_the_launcher_for_ever(tmp_path, monkeypatch, capsys):
@@ -183,8 +181,7 @@ def test_a_refusal_has_sbatchs_own_words(start):
         (["--partition", "nowhere"], "invalid partition specified: nowhere"),
     ):
         with start(*options, "x.log", "true") as run:
-            _, errors = run.communicate(timeout=LIMIT)
-        assert run.returncode == 2
+            errors = errors_of(run, 2)
         assert words in errors
         assert errors.count("\n") == 1
 
@@ -306,8 +303,7 @@ def test_configuration_is_kaldis_language(tmp_path):
         ("command sbatch\noption mem\n", ":2: 'option mem': expected"),
         ("command sbatch 'x\n", ":1: .*No closing quotation"),
     ):
-        path.write_text(text)
-        refuses(message, read_slurm_config, path)
+        refuses_file(message, read_slurm_config, path, text)
 
 
 def test_no_partition_is_assumed():

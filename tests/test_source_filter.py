@@ -129,7 +129,6 @@ def test_loss_of_equal_signals_is_0_and_does_not_see_the_sign():
 
 
 def test_the_adversary_learns_and_what_it_looks_at_is_driven_away():
-    torch.manual_seed(0)
     adversary, speaker = Adversary(3, 5), torch.randn(2, 5)
     codes = torch.randn(2, 3, 40, requires_grad=True)
     weights = list(adversary.parameters())

@@ -15,7 +15,7 @@ import pytest
 from steps.anonymisers.external import find_names
 from tests.refusals import refuses
 from utils import digests, stamps
-from utils.tables import write_timed
+from utils.tables import write_file, write_timed
 
 
 def why(out: str, *command: str, remade: Sequence[str] = ()) -> str | None:
@@ -24,16 +24,14 @@ def why(out: str, *command: str, remade: Sequence[str] = ()) -> str | None:
 
 def make(out: Path, command: list[str]) -> None:
     stamps.Step([out], command).begin()
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "result").write_text(" ".join(command))
+    write_file(out / "result", " ".join(command))
     stamps.Step([out], command).finish()
 
 
 @pytest.fixture
-def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "conf.yaml").write_text("alpha: 0.8\n")
-    return tmp_path
+def work(here: Path) -> Path:
+    (here / "conf.yaml").write_text("alpha: 0.8\n")
+    return here
 
 
 def test_options_count_unless_they_cannot_change_a_result(work):
@@ -72,8 +70,7 @@ def test_vpc20_stale_xvectors_chain_through_the_stamps(work):
 
 
 def write_checkpoint(path: Path, columns: Sequence[str], rows: list[list[object]]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"{columns} {rows}")
+    write_file(path, f"{columns} {rows}")
 
 
 @pytest.mark.parametrize(
@@ -109,8 +106,7 @@ def test_a_killed_run_leaves_nothing_that_looks_finished(work):
 def test_the_same_command_resumes_and_another_starts_afresh(work):
     train = stamps.Step(["a"], ["train", "conf.yaml"])
     train.begin()
-    Path("a").mkdir()
-    Path("a/checkpoint").write_text("step 100")
+    write_file("a/checkpoint", "step 100")
     train.begin()
     assert Path("a/checkpoint").exists()
     stamps.Step([Path("a")], ["train", "conf.yaml", "--fast"]).begin()
@@ -118,8 +114,7 @@ def test_the_same_command_resumes_and_another_starts_afresh(work):
 
 
 def test_a_folder_that_no_recipe_made_is_not_cleared(work):
-    Path("precious").mkdir()
-    Path("precious/thesis").write_text("years")
+    write_file("precious/thesis", "years")
     refuses("was not made by a recipe", stamps.Step(["precious"], ["tool"]).begin)
     assert Path("precious/thesis").exists()
 
@@ -128,8 +123,7 @@ def test_an_input_that_appears_during_the_run_counts_as_it_then_is(work):
     command = ["prepare", "--corpus", "corpus"]
     stamps.Step([Path("data")], command).begin()
     for name in ("corpus", "data"):
-        Path(name).mkdir()
-        Path(name, "file").write_text("x")
+        write_file(Path(name, "file"), "x")
     stamps.Step([Path("data")], command).finish()
     assert why("data", *command) is None
 
@@ -181,8 +175,7 @@ def test_an_scp_stands_for_what_it_names(work):
 
     def extract() -> None:
         stamps.Step([Path("x")], ["extract", "conf.yaml"]).begin()
-        Path("x").mkdir(exist_ok=True)
-        Path("x/xvector.scp").write_text("utt x/xvector.ark:4\n")
+        write_file("x/xvector.scp", "utt x/xvector.ark:4\n")
         stamps.Step([Path("x")], ["extract", "conf.yaml"]).finish()
 
     extract()
@@ -198,8 +191,7 @@ def test_an_scp_stands_for_what_it_names(work):
 def test_nist_a_folder_named_within_a_word_was_no_input(work, word):
     """join_xvectors.py got p1=FOLDER: figures of new x-vectors stood beside old cross-profile
     ones. A changed model of hub:FOLDER was not noticed either."""
-    (work / "model").mkdir()
-    (work / "model/hyperparams.yaml").write_text("size: 1\n")
+    write_file(work / "model/hyperparams.yaml", "size: 1\n")
     make(Path("a"), ["tool", word])
     assert why("a", "tool", word) is None
     assert why("a", "tool", word, remade={"model"}) == f"{word} is made anew"
@@ -209,10 +201,9 @@ def test_nist_a_folder_named_within_a_word_was_no_input(work, word):
 
 def test_external_speech_made_anew_in_the_same_place_was_not_noticed(work):
     """Another system's data directory says where its audio is, not what is in it."""
-    (work / "theirs").mkdir()
     audio = work / "a.wav"
     audio.write_bytes(b"old!")
-    (work / "theirs/wav.scp").write_text(f"a {audio}\nb sox {audio} |\n")
+    write_file("theirs/wav.scp", f"a {audio}\nb sox {audio} |\n")
     (work / "theirs/utt2spk").write_text("a s\nb s\n")
     make(Path("x"), ["tool", "theirs"])
     assert why("x", "tool", "theirs") is None
@@ -225,19 +216,16 @@ def test_external_speech_made_anew_in_the_same_place_was_not_noticed(work):
 def speech(work: Path) -> Path:
     """data/x, made of a corpus, and data/x_b2, which has audio of its own in it."""
     for name in ("corpus/s/a.flac", "data/x_b2/wav/a.wav"):
-        Path(name).parent.mkdir(parents=True)
-        Path(name).write_bytes(b"speech of a")
+        write_file(name, b"speech of a")
     stamps.Step([Path("data/x")], ["prepare"]).begin()
-    Path("data/x").mkdir()
-    Path("data/x/wav.scp").write_text(f"a {work}/corpus/s/a.flac\n")
+    write_file("data/x/wav.scp", f"a {work}/corpus/s/a.flac\n")
     stamps.Step([Path("data/x")], ["prepare"]).finish()
     shutil.move("data/x_b2", "made")
     stamps.Step([Path("data/x_b2")], ["protect", "data/x"]).begin()
     shutil.move("made", "data/x_b2")
     Path("data/x_b2/wav.scp").write_text("a data/x_b2/wav/a.wav\n")
     for passing in ("log/protect.1.log", "split2/1/utt2spk"):
-        Path("data/x_b2", passing).parent.mkdir(parents=True)
-        Path("data/x_b2", passing).write_text("of no figure")
+        write_file(Path("data/x_b2", passing), "of no figure")
     stamps.Step([Path("data/x_b2")], ["protect", "data/x"]).finish()
     Path("exp").mkdir()
     return work
@@ -268,8 +256,7 @@ def test_audio_that_was_overwritten_or_deleted_was_not_noticed(speech, monkeypat
 def test_a_corpus_counted_by_names_and_sizes_only(work):
     """Another file of the same name and size was not noticed, nor one behind a link."""
     for name in ("corpus", "disk"):
-        (work / name / "s").mkdir(parents=True)
-        (work / name / "s/a.flac").write_bytes(b"speech of a")
+        write_file(work / name / "s/a.flac", b"speech of a")
     (work / "corpus/linked").symlink_to(work / "disk")
     (work / "disk/loop").symlink_to(work / "corpus")
     command = ["prepare", "--corpus", "corpus"]
@@ -310,10 +297,8 @@ def test_files_that_have_not_changed_are_not_read_again(speech, monkeypatch):
 def test_another_version_of_a_user_s_program_was_not_noticed(work):
     """Speech that the earlier one protected went for its own. It may be of another Python."""
     program, conf = Path("theirs/protect.py"), Path("exp/external/theirs.yaml")
-    program.parent.mkdir()
-    program.write_bytes(b"print 'one' # f\xfcr\n")
-    conf.parent.mkdir(parents=True)
-    conf.write_text("anonymiser: command\ncommand: python theirs/protect.py {in} {out} . none\n")
+    write_file(program, b"print 'one' # f\xfcr\n")
+    write_file(conf, "anonymiser: command\ncommand: python theirs/protect.py {in} {out} . none\n")
     command = ["protect", str(conf), "data"]
     make(Path("exp/external/theirs/x.0"), command)
     assert stamps.is_current(Path("exp/external/theirs/x.0"), {})
@@ -356,9 +341,8 @@ def test_speech_that_others_name_from_a_folder_above_was_not_read_again(work):
 
 
 def test_an_archive_elsewhere_counts_with_the_scp_that_names_its_objects(work):
-    Path("x").mkdir()
     Path("far.ark").write_bytes(b"a \0B1b \0B2")
-    Path("x/x.scp").write_text("a far.ark:2\nb far.ark:7[0:3]\n")
+    write_file("x/x.scp", "a far.ark:2\nb far.ark:7[0:3]\n")
     before = digests.contents(Path("x"), ours=True), stamps.digest_path(Path("x/x.scp"))
     assert set(before[0]) == {"x.scp", "far.ark"}
     Path("far.ark").write_bytes(b"a \0B1b \0B3")

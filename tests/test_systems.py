@@ -9,8 +9,8 @@ import pytest
 from steps.anonymise import main as anonymise
 from steps.anonymisers.registry import describe_system, load_anonymiser
 from steps.standalone.job import load_system
+from tests.refusals import refuses
 from utils import stamps
-from utils.cli import UserError
 from utils.digests import ABSENT, digest_file, digest_json
 from utils.settings import VARIANTS, is_settings, list_settings, read_settings, settings_text
 
@@ -126,9 +126,7 @@ def test_a_step_knows_when_its_variant_changes(folder):
 )  # fmt: skip
 def test_a_bad_variant_is_one_line(folder, variant, message):
     (folder / VARIANTS).write_text(f"x: {variant}\n")
-    with pytest.raises(UserError, match=rf"/variants.yaml.*{re.escape(message)}") as error:
-        describe_system(folder / "x.yaml")
-    assert "\n" not in str(error.value)
+    refuses(rf"/variants.yaml.*{re.escape(message)}", describe_system, folder / "x.yaml")
 
 
 def test_an_edit_of_a_models_card_ended_the_protection_of_a_folder(tmp_path):

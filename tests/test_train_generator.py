@@ -18,7 +18,7 @@ from tests.refusals import accepts, refuses, refuses_words
 from tests.world import assert_same_network, stopped_at, training_vectors
 from utils.archives import read_vectors, write_archive
 from utils.cli import LossError
-from utils.tables import write_map
+from utils.tables import write_file, write_map
 
 SMALL = {"identity": 24, "width": 32}
 LOOP = {"steps": 60, "log_every": 7, "valid_every": 25, "checkpoint_every": 10}
@@ -157,8 +157,7 @@ def test_the_programs_train_generate_and_measure(tmp_path, run_program, capsys):
 def test_a_generator_was_trained_on_tested_speakers(tmp_path, conf):
     write_inputs(tmp_path)
     (tmp_path / "conf.yaml").write_text(yaml.safe_dump(conf))
-    (tmp_path / "test").mkdir()
-    (tmp_path / "test" / "utt2spk").write_text("u1 other\nu2 s03\n")
+    write_file(tmp_path / "test" / "utt2spk", "u1 other\nu2 s03\n")
     names = ("conf.yaml", "xvectors", "data", "g")
     command = ["--not-speakers-of", tmp_path / "test", *(tmp_path / name for name in names)]
     refuses_words(r"data: speaker s03 \(1 in all\) is also in .*test", train, *command)

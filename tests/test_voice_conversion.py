@@ -24,7 +24,7 @@ from steps.synthesis.f0 import F0Stats, compute_f0_stats, mix_f0_stats
 from steps.synthesis.matching import WorldSynthesiser
 from steps.synthesis.voices import VoicePool, match_vectors
 from steps.synthesis.world import analyse, synthesise
-from tests.refusals import accepts, refuses
+from tests.refusals import accepts, refuses, refuses_file
 from tests.world import (
     ODD_SIGNALS,
     RATE,
@@ -251,7 +251,6 @@ def run(conf: Path, data: Path, out: Path, pool: Path, *options: object) -> dict
 
 
 def write_xvectors(folder: Path, speakers: list[str], seed: int) -> Path:
-    folder.mkdir(parents=True)
     rng = np.random.default_rng(seed)
     write_archive(folder / "spk_xvector", {speaker: rng.standard_normal(6) for speaker in speakers})
     return folder
@@ -276,12 +275,10 @@ def test_same_bits_whatever_the_order_and_the_parts(make_data_dir, pool, tmp_pat
 
 def test_missing_folders_and_generators_are_named(tmp_path, pool):
     path = tmp_path / "x.yaml"
-    path.write_text("anonymiser: voice_conversion\n")
-    refuses("generator: is missing", describe_system, path)
+    refuses_file("generator: is missing", describe_system, path, "anonymiser: voice_conversion\n")
     path.write_text(RANDOM + "level: const\ngender: same\n")
     refuses("one voice serves all", describe_system, path)
-    path.write_text(FARTHEST + "f0: linear\n")
-    refuses("needs --pool DIR", load_anonymiser, path)
+    refuses_file("needs --pool DIR", load_anonymiser, path, FARTHEST + "f0: linear\n")
     refuses("needs --xvectors DIR", load_anonymiser, path, resources=Resources(pool))
     refuses("needs --f0 DIR", load_anonymiser, path, resources=Resources(pool, (pool,)))
 

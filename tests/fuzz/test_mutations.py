@@ -50,7 +50,7 @@ from utils.cli import UserError
 from utils.datachecks import validate_data_dir
 from utils.datadir import load_data_dir
 from utils.settings import parse_settings, read_settings, settings_text
-from utils.tables import write_map
+from utils.tables import write_file, write_map
 from utils.trials import read_scores, read_trials
 
 CONF = Path(__file__).resolve().parents[2] / "egs/TEMPLATE/conf"
@@ -91,8 +91,7 @@ def _must(holds: object, what: object) -> None:
 
 
 def _write(path: Path, text: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+    write_file(path, text)
     return path
 
 
@@ -341,11 +340,10 @@ def attempts(target: Target) -> Iterator[tuple[str, bool, str]]:
 
 
 @pytest.mark.slow
-def test_bad_inputs_end_in_one_line(tmp_path, make_data_dir, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    data = make_data_dir(tmp_path / "d", {"s1": 3, "s2": 3})
+def test_bad_inputs_end_in_one_line(here, make_data_dir):
+    data = make_data_dir(here / "d", {"s1": 3, "s2": 3})
     made = (of_archives, of_settings, of_results, of_plans, of_networks)
-    targets = [*of_data(tmp_path, data), *(target for make in made for target in make(tmp_path))]
+    targets = [*of_data(here, data), *(target for make in made for target in make(here))]
     counts: Counter[str] = Counter()
     bad: list[str] = []
     with limits(), warnings.catch_warnings():
