@@ -198,6 +198,15 @@ class _Run(SimpleNamespace):
         """Read what files say of the recordings."""
         self.said = self.asked.read(self.base, self.every, alone=bool(self.one))
 
+    def read_texts(self) -> None:
+        """Read the texts that are copied, in which the turns name people."""
+        from steps.standalone import scenes
+
+        self.copies = scenes.Texts.read(
+            self.base, self.every, self.said, shared=self.same, wanted=self.texts and self.timed,
+            alone=bool(self.one),
+        )  # fmt: skip
+
     def find_turns(self) -> None:
         """Find who speaks when in recordings of which no file says it."""
         from steps.standalone import job, scenes
@@ -287,7 +296,7 @@ class _Run(SimpleNamespace):
 
     def plan(self) -> None:
         """Look at what is done, and tell what is not."""
-        from steps.standalone import account, job, protection, scenes
+        from steps.standalone import account, job, protection
 
         anonymiser = self.loaded.anonymiser
         self.times = account.beside(self.out, "times") if anonymiser.tells_words else None
@@ -300,10 +309,7 @@ class _Run(SimpleNamespace):
             self.journal.check(places)
         # Else nobody knows when what is said.
         self.timed = self.keeps or anonymiser.tells_words
-        self.copies = scenes.Texts.read(
-            self.base, self.every, self.said, shared=self.same, wanted=self.texts and self.timed,
-            alone=bool(self.one),
-        )  # fmt: skip
+        self.read_texts()
         known = account.sources(self.out)  # which marks in OUT do not tell for sure
         for path in (
             () if self.launcher else progress("protect, what is done", unit="files")(self.audio)
@@ -420,6 +426,7 @@ class _Run(SimpleNamespace):
             raise UserError(f"{self.launcher}: none of its jobs began (see above, and {logs})")
         self.journal.take_parts()
         self.read_turns()  # which the shards may have found
+        self.read_texts()
         reasons = account.reasons_of_shards(self.out)
         missed = f"was not made; {logs} may say why, and the same command tries again"
         return {

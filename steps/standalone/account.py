@@ -103,11 +103,13 @@ def read(out: Path) -> dict[str, Any]:
 
 
 def sources(out: Path) -> dict[str, str]:
-    """SHA-256 of the recordings of which an account tells, by name; none without an account."""
-    with suppress(UserError, KeyError, AttributeError):
-        rows = read(out)["files"].items()
-        return {name: file["source_sha256"] for name, file in rows if file["status"] == "done"}
-    return {}
+    """SHA-256 of the recordings of which accounts, also of shards, tell, by name."""
+    found, path = dict[str, str](), beside(out, "account.json")
+    for one in (path, *parts_of(path)):
+        with suppress(UserError, KeyError, AttributeError, TypeError):
+            rows = read_json_object(one, "")["files"].items()
+            found |= {n: file["source_sha256"] for n, file in rows if file["status"] == "done"}
+    return found
 
 
 def cuts(out: Path) -> dict[str, tuple[float, float]]:
