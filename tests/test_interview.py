@@ -661,18 +661,3 @@ def test_shards_know_the_people_of_the_whole_folder(
             row.pop("sure", None)  # of the run that found them
     assert people[0] == people[-1] == (people[0] if given == "slurm" else "10")
     assert made[0] == made[1] and len(made[0]) == 6 and rows[0] == rows[1]
-
-
-def test_turns_that_shards_heard_name_people_in_texts(interview, tmp_path):
-    """Whoever launched them took all files for those of other turns, and removed their texts."""
-    launcher, out = tmp_path / "launcher", tmp_path / "out"
-    launcher.write_text(
-        f"#!/bin/sh\nmkdir {out}.turns\n"  # as if they heard them
-        f"echo 'SPEAKER talk 1 0.0 1.0 <NA> <NA> S1 <NA> <NA>' > {out}.turns/talk.rttm\n"
-        f'exec {ROOT}/utils/run.py "$@"\n'
-    )
-    launcher.chmod(0o755)
-    (tmp_path / "key").write_text(KEY)
-    accepts(main, "--key-file", tmp_path / "key", "--system", SYSTEM, "--turns", "auto", "--texts",
-            "--launcher", launcher, "--nj", 1, interview, out)  # fmt: skip
-    assert (out / "talk.rttm").is_file()
