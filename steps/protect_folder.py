@@ -30,6 +30,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -198,6 +199,16 @@ class _Run(SimpleNamespace):
         """Read what files say of the recordings."""
         self.said = self.asked.read(self.base, self.every, alone=bool(self.one))
 
+    @cached_property
+    def copies(self) -> Any:  # scenes.Texts
+        """Texts beside recordings, in which the turns name people."""
+        from steps.standalone import scenes
+
+        return scenes.Texts.read(
+            self.base, self.every, self.said, shared=self.same, wanted=self.texts and self.timed,
+            alone=bool(self.one),
+        )  # fmt: skip
+
     def find_turns(self) -> None:
         """Find who speaks when in recordings of which no file says it."""
         from steps.standalone import job, scenes
@@ -287,7 +298,7 @@ class _Run(SimpleNamespace):
 
     def plan(self) -> None:
         """Look at what is done, and tell what is not."""
-        from steps.standalone import account, job, protection, scenes
+        from steps.standalone import account, job, protection
 
         anonymiser = self.loaded.anonymiser
         self.times = account.beside(self.out, "times") if anonymiser.tells_words else None
@@ -300,27 +311,20 @@ class _Run(SimpleNamespace):
             self.journal.check(places)
         # Else nobody knows when what is said.
         self.timed = self.keeps or anonymiser.tells_words
-        self.copies = scenes.Texts.read(
-            self.base, self.every, self.said, shared=self.same, wanted=self.texts and self.timed,
-            alone=bool(self.one),
-        )  # fmt: skip
         known = account.sources(self.out)  # which marks in OUT do not tell for sure
         for path in (
             () if self.launcher else progress("protect, what is done", unit="files")(self.audio)
         ):
             name = self.drawn.get(path, path)
             found = self.journal.has(name, self.base / path, self.work.target(path))
-            tables = self.work.tables(path)
             if (
                 found
-                and known.get(job.plain(path), found[0]) == found[0]
+                and known.get(job.plain(path)) in (None, found[0])
                 and self.listed(path)
-                and all(table.is_file() for table in tables)
+                and all(table.is_file() for table in self.work.tables(path))
             ):
                 self.note(path, *found, self.journal.told(name))
-        ready = (
-            [path for path in self.audio if self.listed(path)] if self.launcher else [*self.told]
-        )
+        ready = filter(self.listed, self.audio) if self.launcher else self.told
         self.tell(ended=None)  # what stays of a run that is killed
         self.todo = list(job.unfinished(self.groups, ready, fresh=self.fresh))
         self.files = [path for _, group in self.todo for path in group]
@@ -338,10 +342,12 @@ class _Run(SimpleNamespace):
         """Mark of what is said of a recording, by which other turns are noticed."""
         from steps.standalone import scenes
 
-        texts, names = self.copies.copied(path), self.copies.names[path]
+        copies = self.copies
         if person := self.whose.get(path):  # OUT has no name that can be guessed
             person = self.secret + person if self.kept else repr(self.whole_groups[person])
-        return scenes.digest_of(self.said[path], self.journal.salt, texts, names, person)
+        return scenes.digest_of(
+            self.said[path], self.journal.salt, copies.copied(path), copies.names[path], person
+        )
 
     def listed(self, path: Path) -> bool:
         """Whether a file is done, with what is said of it."""
@@ -387,8 +393,9 @@ class _Run(SimpleNamespace):
         cores = len(os.sched_getaffinity(0))
         nj = min(self.nj or cores, len(files) or 1)
         jobs = job.Jobs(min(nj, cores) if self.launcher else nj)
-        whole_files = [self.base / path for path in files]
-        seconds, lasts = protection.foretell(jobs, whole_files, nj, self.loaded.rate)
+        seconds, lasts = protection.foretell(
+            jobs, [self.base / path for path in files], nj, self.loaded.rate
+        )
         _say(f"{self.source}: {lasts}")
         if self.launcher:
             return self.launch(nj)
@@ -420,7 +427,8 @@ class _Run(SimpleNamespace):
             raise UserError(f"{self.launcher}: none of its jobs began (see above, and {logs})")
         self.journal.take_parts()
         self.read_turns()  # which the shards may have found
-        reasons = account.reasons_of_shards(self.out)
+        del self.copies
+        reasons = account.reasons(self.out)
         missed = f"was not made; {logs} may say why, and the same command tries again"
         return {
             path: reasons.get(job.plain(path), f"{self.base / path}: {missed}")
@@ -468,7 +476,7 @@ class _Run(SimpleNamespace):
             removed = sum("removed" in row for row in rows)
             print(f"{removed} of {len(rows)} recordings had spans that were removed")
         if failed:
-            lines = [job.plain(reason) for reason in failed.values()]
+            lines = [*map(job.plain, failed.values())]
             _tell(lines)
             write_file(not_made, "\n".join(lines) + "\n")
         voices = "" if self.launcher else f"; {len(self.voices)} pseudo-speakers"

@@ -3,7 +3,7 @@
 import re
 import time
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -86,15 +86,17 @@ def write_account(
     return page
 
 
-def reasons_of_shards(out: Path) -> dict[str, str]:
-    """Why files of shards that have ended could not be protected, by name."""
-    found = [read_json_object(part, "") for part in parts_of(beside(out, "account.json"))]
-    return {
-        name: str(file["reason"])
-        for one in found
-        for name, file in one.get("files", {}).items()
-        if file["status"] == "failed"
-    }
+def _rows(out: Path) -> Iterator[Any]:
+    """Rows of files in accounts, also of shards."""
+    path = beside(out, "account.json")
+    for one in (path, *parts_of(path)):
+        with suppress(UserError, AttributeError):  # none, or none of ours
+            yield from read_json_object(one, "").get("files", {}).items()
+
+
+def reasons(out: Path) -> dict[str, str]:
+    """Why files could not be protected, by name."""
+    return {name: file["reason"] for name, file in _rows(out) if "reason" in file}
 
 
 def read(out: Path) -> dict[str, Any]:
@@ -103,11 +105,8 @@ def read(out: Path) -> dict[str, Any]:
 
 
 def sources(out: Path) -> dict[str, str]:
-    """SHA-256 of the recordings of which an account tells, by name; none without an account."""
-    with suppress(UserError, KeyError, AttributeError):
-        rows = read(out)["files"].items()
-        return {name: file["source_sha256"] for name, file in rows if file["status"] == "done"}
-    return {}
+    """SHA-256 of the recordings of which accounts tell, by name."""
+    return {n: file["source_sha256"] for n, file in _rows(out) if "source_sha256" in file}
 
 
 def cuts(out: Path) -> dict[str, tuple[float, float]]:
