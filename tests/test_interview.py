@@ -21,7 +21,7 @@ from steps.standalone.people import Scene
 from steps.standalone.protection import Work
 from steps.standalone.turns import REDACT, Turn
 from steps.synthesis.f0 import compute_f0_stats
-from tests.recipes import ROOT
+from tests.recipes import ROOT, put_program
 from tests.refusals import accepts, refuses, refuses_file
 from tests.test_protect_folder import KEY, SYSTEM, samples, speechlike, write
 from utils.cli import LossError
@@ -655,3 +655,14 @@ def test_shards_know_the_people_of_the_whole_folder(
             row.pop("sure", None)  # of the run that found them
     assert people[0] == people[-1] == (people[0] if given == "slurm" else "10")
     assert made[0] == made[1] and len(made[0]) == 6 and rows[0] == rows[1]
+
+
+def test_turns_that_shards_heard_name_people_in_texts(interview, tmp_path):
+    """Whoever launched them took all files for those of other turns, and removed their texts."""
+    out, turn = tmp_path / "out", "SPEAKER talk 1 0.0 1.0 <NA> <NA> S1 <NA> <NA>"
+    heard = f"mkdir {out}.turns\necho '{turn}' > {out}.turns/talk.rttm"  # as if they heard them
+    put_program(tmp_path / "run", f'#!/bin/sh\n{heard}\nexec {ROOT}/utils/run.py "$@"\n')
+    write_file(tmp_path / "key", KEY)
+    how = ("--turns", "auto", "--texts", "--launcher", tmp_path / "run", "--nj", 1)
+    accepts(main, "--key-file", tmp_path / "key", "--system", SYSTEM, *how, interview, out)
+    assert (out / "talk.rttm").is_file()

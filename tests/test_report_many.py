@@ -20,11 +20,12 @@ from local.metrics.verification import attack, prior_profile
 from local.report import draw, pictures
 from local.report import page as pages
 from local.report.gather import shorten
-from local.report.page import Players
+from local.report.page import Players, markdown
 from local.report.pictures import draw_all, draw_utility
 from local.report.results import Results, load_results
 from local.report.select import lines, pooled
 from tests.browser import check_page, opened, unfold
+from tests.recipes import ROOT
 from tests.report_rows import (
     Figure,
     SpeakerFigure,
@@ -305,3 +306,8 @@ def test_a_picture_showed_the_eer_of_who_was_strongest_from_all_recordings() -> 
     assert (lowest.attack.evaluator, judged.group) == ("fused", "men")
     assert trade and trade.points[0].privacy == lowest.eer
     assert lowest.eer.value == pytest.approx(0.27778, abs=1e-5)
+
+
+def test_a_run_whose_origin_names_systems_broke_its_report():
+    folder = ROOT / "egs/librispeech/results/words_pocketsphinx"
+    assert "by c853728: mcadams" in markdown(load_results(folder))

@@ -263,7 +263,8 @@ class Identity:
         rows = np.flatnonzero([name not in self.times for name in files])
         mine, there = alike[rows, own[rows]], own[rows] >= 0
         kept = there.any() and np.median(mine[there]) >= ALIKE
-        mine[~there] = -1.0
+        if len(recordings) > 1:  # a renamed version is like one recording, and like no other
+            mine[~there] = np.partition(alike[rows[~there]], -2)[:, -2]
         for i, correlation in zip(rows.tolist(), mine.tolist(), strict=True):
             name, best = files[i], int(alike[i].argmax())
             if name in self.wrong or not correlation:

@@ -267,7 +267,8 @@ def load_results(folder: Path) -> Results:
     if is_there(folder / "command.txt") and not is_there(folder / "run.json"):  # they were kept
         told: dict[str, Any] = results.read("origin.json", _read_object, {})
         command = read_bytes(folder / "command.txt").decode().strip()
-        results.run = {**told, "origin": {**told, "command": command}}
+        texts = {name: ", ".join([of] if isinstance(of, str) else of) for name, of in told.items()}
+        results.run = {**told, "origin": {**texts, "command": command}}
     else:
         results.run = results.read("run.json", _read_object, {})
     results.clips = results.read("clips.json", partial(read_json, kind=list, mend=_ANEW), [])
