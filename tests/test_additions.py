@@ -228,7 +228,7 @@ CARD = {"": "# `toy`: a toy\n\n**Question.** How?\n"}
 TITLE = {"  eer: [": '  toy: [a toy, "%", 1, 1, toy]'}
 TABLE = "  toys: {title: Toys, family: toy, of: OF, counts: {}, columns: [toy]}"
 METRIC = {
-    "local/metrics/verification.py": {'    "eer": lambda': '    "toy": lambda *_: 0.25,'},
+    "local/metrics/verification.py": {'            "eer": detection': '            "toy": 0.25,'},
     "local/metrics/measures.yaml": TITLE | {"      - linkability": "      - toy"},
     "docs/metrics/toy.md": CARD,
 }
