@@ -266,9 +266,10 @@ def load_results(folder: Path) -> Results:
     results.pictures = results.read("figures.json", _read_object, {})
     if is_there(folder / "command.txt") and not is_there(folder / "run.json"):  # they were kept
         told: dict[str, Any] = results.read("origin.json", _read_object, {})
-        command = read_bytes(folder / "command.txt").decode().strip()
-        texts = {name: ", ".join([of] if isinstance(of, str) else of) for name, of in told.items()}
-        results.run = {**told, "origin": {**texts, "command": command}}
+        told["command"] = read_bytes(folder / "command.txt").decode().strip()
+        texts = {k: ", ".join([v] if isinstance(v, str) else v)
+                 for k, v in told.items() if k != "missing"}  # fmt: skip
+        results.run = {**told, "origin": texts}
     else:
         results.run = results.read("run.json", _read_object, {})
     results.clips = results.read("clips.json", partial(read_json, kind=list, mend=_ANEW), [])
