@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from pandas import DataFrame, Series, read_csv
 
+from local.metrics.intervals import COLUMNS as FIGURE
 from local.metrics.intervals import holm, key
 from local.report import frame, measures
 from local.report.gather import check_losses, labelled, origin, tabulate
@@ -380,7 +381,8 @@ def speech_rows(folders: Iterable[Path]) -> Rows:
     rows, (labels, missing) = Rows(), labelled(folders)
     check_losses(missing, 0)
     for found in (row for at, of in labels.items() for row in tabulate(at, of)[0]):
-        name, where = found["metric"], {of: found[of] for of in ("evaluator", "split")}
+        name: str = key(found["metric"], **{column: found[column] for column in FIGURE})
+        where = {of: found[of] for of in ("evaluator", "split")}
         if name in ("deid", "g_vd", "eer") and found["value"]:
             name = f"{EER_OF}{found['attacker']}" if name == "eer" else name
             rows += _rows(found["system"], [(name, float(found["value"]))], **where)
