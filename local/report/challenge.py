@@ -41,7 +41,7 @@ class Score:
     emotions and pitch. An evaluator that learnt from protected speech and hears original enrolment,
     or also trials: semi_informed_OA, semi_informed_OO. low, high: of its interval, NaN where there
     is none. parts: for wer the counts `words` and those of COUNTED, for uar the recall of each
-    emotion, for f0_correlation_vpc22 `std`. note: where it comes from; of uar its metric."""
+    emotion, for f0_correlation_vpc22 `std`. note: where it comes from; of eer and uar the metric."""
 
     what: str
     split: str
@@ -105,7 +105,7 @@ def _pick(figures: DataFrame, named: Mapping[str, str], system: str) -> list[Sco
     return [
         Score(
             f.what, f.split, f.protected, f.value, f.attacker, f.low, f.high, _parts(figures, f),
-            f.metric if f.what == "uar" else "",
+            f.metric if f.what in ("eer", "uar") else "",
         )
         for f in own.itertuples()
     ]  # fmt: skip
@@ -210,6 +210,8 @@ def conclusions(scores: Sequence[Score], protocol: Protocol) -> Iterator[str]:
             yield f"{name}: average EER {100 * value:.3f} %{_ranked(value, protocol.categories)}"
     if protocol.layout == "summary2022":
         yield from means(scores, protocol)
+    for split in sorted({s.split for s in scores if s.note == "eer"}):
+        yield f"{split}: EER on a line between thresholds; the challenge's is at one (--protocol)"
     if protocol.layout in ("rank2024", "rank2026"):
         for split in sorted({s.split for s in scores if s.note == "uar"}):
             yield f"{split}: UAR over all utterances; the challenge's is over folds (spk2fold)"
