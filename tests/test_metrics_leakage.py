@@ -293,6 +293,17 @@ def test_held_out_cosine():
     assert math.isnan(alignment(x, x, np.zeros(60, int))["p_cos_held_out"])
 
 
+def test_directions_that_others_do_not_span_stay_where_they_are():
+    """With fewer rows than dimensions the map was arbitrary there: unprotected speech had 0.90, and
+    the figure changed with the order of the dimensions."""
+    rng = np.random.default_rng(0)
+    x, noise = rng.normal(size=(2, 40, 64))
+    y, who, order = x + noise, np.arange(40) // 4, rng.permutation(64)
+    assert held_out_cosine(unit(x), unit(x), who) == pytest.approx(1.0)
+    found = held_out_cosine(unit(x), unit(y), who)
+    assert held_out_cosine(unit(x)[:, order], unit(y)[:, order], who) == pytest.approx(found)
+
+
 def test_held_out_correlation():
     """A linear image is found again in others' rows, whatever its scale; noise is not."""
     rng = np.random.default_rng(12)

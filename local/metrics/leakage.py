@@ -114,6 +114,7 @@ def leakage_sums(found: Search) -> Float64:
 N_CORRELATIONS = 10
 N_PERMUTATIONS = 5
 N_FOLDS = 5  # of the speakers, for held-out figures
+_LEAST_PULL = 1e-9  # of a map that nothing determines towards the identity, as a share of the rows
 
 
 def alignment(x: Float64, y: Float64, speaker: Int64 | None = None) -> Report:
@@ -229,11 +230,12 @@ def held_out_cosine(x: Float64, y: Float64, speaker: Int64) -> float:
     """Mean cosine of rows after the orthogonal map that fits other speakers' rows best.
 
     x, y: (n, D) unit rows; speaker: (n,), two speakers or more. The map for a fold's rows comes
-    from all other folds (`_folds`).
+    from all other folds (`_folds`). Directions that these do not span stay where they are, as far
+    as they can: else the map, and the cosine, would hang on the order of the dimensions.
     """
-    total = 0.0
+    total, least = 0.0, _LEAST_PULL * len(x) * np.eye(x.shape[1])
     for held in _folds(speaker):
-        left, _, right = np.linalg.svd(x[~held].T @ y[~held])
+        left, _, right = np.linalg.svd(x[~held].T @ y[~held] + least)
         total += float(np.vecdot(x[held] @ (left @ right), y[held]).sum())
     return total / len(x)
 
