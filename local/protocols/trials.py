@@ -204,13 +204,15 @@ def choose_evaluation(
     """Choose speakers to evaluate, so many of each gender; also returns those with too few
     utterances.
 
-    With mixed trials as many people of another sex are added, as far as there are so many. Seeded
-    and independent of order. Raises UserError with both numbers when a gender has fewer.
+    With mixed trials as many people of another sex are added, as far as there are so many; mixed
+    trials alone have all sexes that there are. Seeded and independent of order. Raises UserError
+    with both numbers when a gender has fewer.
     """
     splits = {spk: split_speaker(spk, utts, rules) for spk, utts in invert(utt2spk).items()}
     unable = [spk for spk, split in splits.items() if isinstance(split, str)]
     chosen: set[str] = set()
-    for gender in (OTHER if gender == MIXED else gender for gender in rules.genders):
+    genders = [OTHER if gender == MIXED else gender for gender in rules.genders]
+    for gender in genders if genders != [OTHER] else sort_ids({*spk2gender.values()}):
         able = [spk for spk in splits.keys() - unable if spk2gender[spk] == gender]
         if len(able) < per_gender and gender != OTHER:
             raise UserError(
