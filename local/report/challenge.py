@@ -41,7 +41,7 @@ class Score:
     emotions and pitch. An evaluator that learnt from protected speech and hears original enrolment,
     or also trials: semi_informed_OA, semi_informed_OO. low, high: of its interval, NaN where there
     is none. parts: for wer the counts `words` and those of COUNTED, for uar the recall of each
-    emotion, for f0_correlation_vpc22 `std`. note: where it comes from; of eer and uar the metric."""
+    emotion, for f0_correlation_vpc22 `std`. note: where it is from; of eer and uar the metric."""
 
     what: str
     split: str
