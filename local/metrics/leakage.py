@@ -459,10 +459,11 @@ def leakage(
 
     Every protected speaker must have original segments (see `check_same_space`).
     """
+    asked = np.unique(protected.speaker)
     report: Report = {
         "n_queries": len(protected.ids),
         "n_gallery": len(original.ids),
-        "n_speakers": len(np.unique(protected.speaker)),
+        "n_speakers": len(asked),
         "n_segments": len(protected.ids),
         "n_dimensions": original.x.shape[1],
     }
@@ -476,8 +477,6 @@ def leakage(
         report |= {but(name, gallery=gallery): value for name, value in figures.items()}
     report |= alignment(*_paired(original, protected))
     report["cmc_curve"] = curves(searches[""])
-
-    asked = np.unique(protected.speaker)
 
     def evaluate(drawn: Float64) -> Figures:  # drawn: whose queries; the gallery is fixed
         resampled: Figures = {}

@@ -210,11 +210,10 @@ def conclusions(scores: Sequence[Score], protocol: Protocol) -> Iterator[str]:
             yield f"{name}: average EER {100 * value:.3f} %{_ranked(value, protocol.categories)}"
     if protocol.layout == "summary2022":
         yield from means(scores, protocol)
-    for split in sorted({s.split for s in scores if s.note == "eer"}):
-        yield f"{split}: EER on a line between thresholds; the challenge's is at one (--protocol)"
+    own = {"eer": "EER on a line between thresholds; the challenge's is at one (--protocol)"}
     if protocol.layout in ("rank2024", "rank2026"):
-        for split in sorted({s.split for s in scores if s.note == "uar"}):
-            yield f"{split}: UAR over all utterances; the challenge's is over folds (spk2fold)"
+        own["uar"] = "UAR over all utterances; the challenge's is over folds (spk2fold)"
+    yield from sorted({f"{s.split}: {own[s.note]}" for s in scores if s.note in own})
     there = {(s.what, s.split) for s in scores if s.protected}
     asked = {("wer", joined(w)[0]) for w in protocol.words}
     asked |= {("uar", split) for split in protocol.emotions}
