@@ -81,6 +81,7 @@ def test_the_documented_stream_command_put_a_line_before_the_audio(tmp_path):
 
 
 NOISE = 0.1 * np.random.default_rng(0).standard_normal(RATE)
+BURSTS = np.tile(NOISE, 20) * np.repeat(np.random.default_rng(1).random(200) < 0.5, RATE // 10)
 
 
 def encoded(samples: np.ndarray, form: str, subtype: str | None = None, rate: int = RATE) -> bytes:
@@ -154,6 +155,7 @@ LENGTHS = {
     ),
     "mp3_estimated_too_long": (mp3(QUIET, table=False), of_mp3(3 * RATE)),
     "mp3_estimated_too_short": (mp3(QUIET[::-1], table=False), of_mp3(3 * RATE)),
+    "vorbis_of_bursts_was_truncated": (encoded(BURSTS, "OGG"), 20 * RATE),
     "vorbis_joined": (encoded(NOISE, "OGG") + encoded(QUIET, "OGG"), 4 * RATE),
     "opus": (encoded(QUIET, "OGG", "OPUS"), 3 * RATE),
     "opus_joined": (2 * encoded(QUIET, "OGG", "OPUS"), (6 * RATE, 6 * RATE + 640)),
