@@ -266,7 +266,7 @@ def test_undefined_alignments(caplog):
     assert math.isnan(found["cca_top10"])
     assert found["p_cos"] > 0
     assert "cca_top10* is undefined: the x-vectors of one side are all equal" in caplog.text
-    x = np.random.default_rng(0).normal(size=(5, 2))
+    x = np.random.default_rng(0).normal(size=(5, 1))
     assert math.isnan(alignment(x, x[::-1])["cca_top10_held_out"])
     assert "cca_top10_held_out is undefined: no fifth" in caplog.text, "null without a reason"
     found = alignment(np.zeros((0, 3)), np.zeros((0, 3)))
@@ -328,6 +328,9 @@ def test_held_out_correlation_needs_more_rows(caplog):
     found = alignment(x, y)
     assert found["cca_top10"] < 1
     assert math.isnan(found["cca_top10_held_out"])
+    # Of 25 and 25 dimensions 48 others share three at least: it changed with the order of the rows.
+    x, y = rng.normal(size=(2, 60, 25))
+    assert math.isnan(alignment(x, y, np.arange(60) // 3)["cca_top10_held_out"])
     assert "cca_top10_held_out is undefined: 41 segments of the others" in caplog.text
     assert math.isnan(held_out_correlation(np.ones((4, 2)), x[:4, :2], np.repeat([0, 1], 2)))
 

@@ -147,7 +147,8 @@ def alignment(x: Float64, y: Float64, speaker: Int64 | None = None) -> Report:
         measures = {name: one for name, one in measures.items() if "held_out" not in name}
     elif "cca_top10" in measures:
         least = len(x) - max(int(held.sum()) for held in _folds(who))
-        if _certain(u.shape[1], v.shape[1], least):
+        # Else correlations of the others are 1 by construction, and their directions arbitrary.
+        if u.shape[1] + v.shape[1] >= least:
             logger.warning(
                 f"cca_top10_held_out is undefined: {least} segments of the others are too few for "
                 f"{u.shape[1]} and {v.shape[1]} dimensions"
@@ -248,18 +249,13 @@ def _check_ranks(rank_x: int, rank_y: int, n: int) -> bool:
         return False
     if least < N_CORRELATIONS:
         logger.warning("cca_top10 is over %d correlations: there are no more", least)
-    if _certain(rank_x, rank_y, n):
+    # Subspaces of an (n - 1)-dimensional space share as many dimensions as theirs exceed its.
+    if rank_x + rank_y - (n - 1) >= min(N_CORRELATIONS, least):
         logger.warning(
             f"cca_top10 is 1 by construction: {n} paired segments are too few for {rank_x} and "
             f"{rank_y} dimensions"
         )
     return True
-
-
-def _certain(rank_x: int, rank_y: int, n: int) -> bool:
-    """Whether the correlations are 1 by construction: subspaces of an (n − 1)-dimensional space
-    share rank_x + rank_y − (n − 1) dimensions at least."""
-    return rank_x + rank_y - (n - 1) >= min(N_CORRELATIONS, rank_x, rank_y)
 
 
 # ---- Identity leakage in embedding space: rank search, canonical correlation, Procrustes
