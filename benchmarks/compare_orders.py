@@ -70,15 +70,14 @@ def here(study: Searches) -> list[list[str]]:
     """Figures of the study, mean over profiles; the last rows take all evaluators together."""
     rows = []
     for what, either_way in (("AUC-CMC", False), ("AUC-CMC, either way", True)):
-        for alignment, metric in (("P-cosine", "p_cos"), ("P-cosine held out", "p_cos_held_out")):
-            found = {e: _figures(study, e, metric, either_way) for e in study.evaluators}
-            rows += [row(e, what, alignment, [orders]) for e, orders in found.items()]
-            rows.append(row("all three", what, alignment, list(found.values())))
+        found = {e: _figures(study, e, either_way) for e in study.evaluators}
+        rows += [row(e, what, "P-cosine", [orders]) for e, orders in found.items()]
+        rows.append(row("all three", what, "P-cosine", list(found.values())))
     return rows
 
 
 def _figures(
-    study: Searches, evaluator: str, metric: str, either_way: bool
+    study: Searches, evaluator: str, either_way: bool
 ) -> tuple[Sequence[float], Sequence[float]]:
     searches, spaces = [], []
     for system in SYSTEMS:
@@ -89,7 +88,7 @@ def _figures(
         ]
         searches.append(float(np.mean(np.abs(leak) if either_way else leak)))
         above = [
-            study.value(system, f"leakage_p{p}", evaluator, f"above_{metric}").value
+            study.value(system, f"leakage_p{p}", evaluator, "above_p_cos").value
             for p in study.profiles
         ]
         spaces.append(float(np.mean(above)))
