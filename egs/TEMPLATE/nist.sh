@@ -39,7 +39,7 @@ if in_stage 1 "evaluators, x-vectors of the original segments, what the systems 
   each given_xvectors 'steps/import_xvectors.py {given} {data} {out}' 'steps/average_xvectors.py {out} {data} {out}'
   each session_xvectors 'steps/extract_xvectors.py {options} {encoder} {data} {out}'
   each averages 'steps/average_xvectors.py {xvectors} {data} {out}'
-  each backends 'steps/train_backend.py --lda-dim {lda_dim} {unseen} {xvectors} {data} {out}'
+  each backends 'steps/train_backend.py --lda-dim {lda_dim} {options} {unseen} {xvectors} {data} {out}'
   each f0 'steps/extract_f0.py {data} {out}' 'steps/compute_f0_stats.py {out} {data} {out}'
   each world 'steps/extract_world.py {data} {out}'
   each pools 'steps/make_voice_pool.py {options} {unseen} {world} {data} {speakers} {out}'
