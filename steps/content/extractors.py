@@ -112,7 +112,9 @@ class HubContent:
 
     def hidden(self, signals: "torch.Tensor") -> "torch.Tensor":
         """Frames (B, T, width) of signals (B, n)."""
-        return self.model(signals, output_hidden_states=True).hidden_states[self.layer]
+        from steps.training.weights import hidden_layers
+
+        return hidden_layers(self.model, signals)[self.layer]
 
     def _frames(self, wave: Float64) -> Float32:
         import torch
