@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -21,9 +21,6 @@ from utils.seeds import Draws
 from utils.settings import Count, Number, OneOf, name_settings, parse_settings, read_settings
 from utils.tables import StrPath, sort_ids
 
-if TYPE_CHECKING:
-    from steps.generators.training import TrainedFolder
-
 # ---- Pseudo-speakers of trained generators, from keys by way of identity indices: WGAN and IDMap.
 #
 # PyTorch is loaded with a trained network, so that a system's needs are found quickly.
@@ -35,17 +32,14 @@ class TrainedSpeakers(base.Generator):
     The pool serves comparison alone. There is no choice of gender.
     """
 
-    def __init__(
-        self, settings: Any, run: SystemRun, trained: "TrainedFolder | None" = None
-    ) -> None:
-        """trained: None opens the folder --generator."""
+    def __init__(self, settings: Any, run: SystemRun) -> None:
+        """Open the folder --generator."""
         super().__init__(settings, run)
-        if trained is None:
-            from steps.generators.training import load_trained  # loads torch
+        from steps.generators.training import load_trained  # loads torch
 
-            folder = run.folder("generator", f": generator.name: {settings.name}")
-            trained = load_trained(folder, settings.name)
-        self._trained, self._model = trained, trained.model
+        folder = run.folder("generator", f": generator.name: {settings.name}")
+        self._trained = load_trained(folder, settings.name)
+        self._model = self._trained.model
 
     @classmethod
     def describe(cls, settings: Any, path: StrPath) -> tuple[str, ...]:
@@ -110,8 +104,8 @@ class WganSpeakers(TrainedSpeakers):
     kind = WganSettings
     given: WganSettings
 
-    def __init__(self, settings: WganSettings, run: SystemRun, *trained: "TrainedFolder") -> None:
-        super().__init__(settings, run, *trained)
+    def __init__(self, settings: WganSettings, run: SystemRun) -> None:
+        super().__init__(settings, run)
         self._is_calibrated = settings.norm == "calibrated"
         self._limit = self._trained.same_person if self._is_calibrated else math.nan
 
@@ -200,8 +194,8 @@ class IdMapGenerator(TrainedSpeakers):
     kind = IdMapSettings
     given: IdMapSettings
 
-    def __init__(self, settings: IdMapSettings, run: SystemRun, *trained: "TrainedFolder") -> None:
-        super().__init__(settings, run, *trained)
+    def __init__(self, settings: IdMapSettings, run: SystemRun) -> None:
+        super().__init__(settings, run)
         seen = np.arange(self._model.n_seen, dtype=np.int64)
         # The training speakers as the network models them (S, d), of length 1.
         people = base.units(self._model.vectors(seen).astype(np.float64))
