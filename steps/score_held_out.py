@@ -61,9 +61,8 @@ def main(
     lasting = conf.get("is_random") is True and conf.get("key_level") in ("spk", "perm")
     with refusing(f"{xvectors}: {{}}; extract them again", ArithmeticError, np.linalg.LinAlgError):
         result = attack_held_out(vectors, utt2spk, data, learn, unheard, lasting=lasting)
-    label = {True: "target", False: "nontarget"}
     pairs = [f"{enrol} {trial}" for enrol, trial, _ in result.trials]
-    kinds = [label[target] for *_, target in result.trials]
+    kinds = ["target" if target else "nontarget" for *_, target in result.trials]
     for name, values in (("trials", kinds), ("scores", [f"{s:.9g}" for s in result.scores])):
         (out / name).unlink(missing_ok=True)
         if pairs:

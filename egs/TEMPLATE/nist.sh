@@ -14,7 +14,7 @@ stop_stage=5        # last stage to run
 systems="knnvc b2r" # what is studied: conf/systems/<system>.yaml; kNN-VC has pseudo-profiles, of others a profile is a draw
 external=           # other systems: "<name>=<data directory of profile 1>[,<of profile 2>] ..."
 profiles=8          # pseudo-profiles of a speaker
-tested="1 2"        # those that are tested; cross-profile compares the first two
+tested="1 2"        # those tested; cross-profile compares the first two
 sources=            # data directories whose segments are studied; empty: the trial sets
 same_gender=true    # compare speakers of one gender only
 sessions=           # table of each segment's session: segments of one session are not compared
