@@ -5,9 +5,9 @@ all.
 XVECTORS and DATA are those of steps/train_backend.py, of a protected set. People with two
 utterances or more are held out of training in turns and compared with each other, women with women
 and men with men. OUT gets trials and scores of pairs of different utterances (of a person protected
-at level spk, also of different draws), and held_out.json:
-how many people, the share of pieces of an utterance whose nearest among the other pieces of all its
-draws is of the same draw (pseudo_voice_accuracy), and why nothing is defined, where nothing is.
+at level spk or perm, also of different draws), and held_out.json: how many people, the share of
+pieces of an utterance whose nearest among the other pieces of all its draws is of the same draw
+(pseudo_voice_accuracy), and why nothing is defined, where nothing is.
 """
 
 from collections.abc import Mapping
@@ -58,12 +58,11 @@ def main(
     unheard = None if own_encoder is None else read_validation_speakers(own_encoder)
     made = data_dir / "conf.json"
     conf = read_json_object(made, "protect the set again") if is_there(made) else {}
-    lasting = conf.get("is_random") is True and conf.get("key_level") == "spk"
+    lasting = conf.get("is_random") is True and conf.get("key_level") in ("spk", "perm")
     with refusing(f"{xvectors}: {{}}; extract them again", ArithmeticError, np.linalg.LinAlgError):
         result = attack_held_out(vectors, utt2spk, data, learn, unheard, lasting=lasting)
-    label = {True: "target", False: "nontarget"}
     pairs = [f"{enrol} {trial}" for enrol, trial, _ in result.trials]
-    kinds = [label[target] for *_, target in result.trials]
+    kinds = ["target" if target else "nontarget" for *_, target in result.trials]
     for name, values in (("trials", kinds), ("scores", [f"{s:.9g}" for s in result.scores])):
         (out / name).unlink(missing_ok=True)
         if pairs:

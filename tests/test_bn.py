@@ -146,6 +146,8 @@ def test_a_model_of_the_hub_gives_its_layers(tmp_path: Path) -> None:
     wave = voice(1.0, 120, 500)
     heard = load_ear(f"hub:{tmp_path}:1")(torch.from_numpy(wave.astype(np.float32))[None])
     assert np.allclose(heard[0].detach(), extractor(wave), atol=1e-5)
+    # Large models heard the level: they expect speech of mean 0 and variance 1.
+    assert np.allclose(extractor(9 * wave), extractor(99 * wave), atol=1e-3)
     refuses("has 2 layers", load_extractor, f"hub:{tmp_path}:3")
     refuses("cannot be loaded", load_extractor, f"hub:{tmp_path / 'nothing'}:1")
     refuses("no content; known: moonshine, whisper, hub:", load_extractor, "vowels")

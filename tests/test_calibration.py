@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from steps.anonymisers.registry import describe_system
-from steps.generators.base import Wanted, load_generator, units
+from steps.generators.base import Generator, Wanted, load_generator, units
 from steps.generators.training import (
     Calibration,
     TrainingVectors,
@@ -47,7 +47,13 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def voices(trained: Path, n: int = 300, **settings: object) -> tuple[np.ndarray, list[dict]]:
     made = load_generator({"name": "idmap_mlp", **settings}, run_of(generator=trained))
-    return made.generate_many([VoiceKey("spk", ("test", str(i))) for i in range(n)])
+    return generate_many(made, n)
+
+
+def generate_many(made: Generator, n: int) -> tuple[np.ndarray, list[dict]]:
+    keys = (VoiceKey("spk", ("test", str(i))) for i in range(n))
+    vectors, rows = zip(*(made.generate(Wanted(key)) for key in keys), strict=True)
+    return np.stack(vectors), list(rows)
 
 
 def test_of_two_gaussians_by_hand():
@@ -109,7 +115,7 @@ def test_a_pseudo_speaker_was_somebody(trained):
     limit = np.quantile([row["nearest"] for row in voices(trained, tries=1)[1]], 0.6)
     made = load_generator({"name": "idmap_mlp"}, run_of(generator=trained))
     made._trained = dataclasses.replace(folder, same_person=float(limit))
-    vectors, rows = made.generate_many([VoiceKey("spk", ("test", str(i))) for i in range(100)])
+    vectors, rows = generate_many(made, 100)
     seen = units(folder.model.vectors(np.arange(40)).astype(np.float64))
     nearest = (units(vectors) @ seen.T).max(axis=1)
     np.testing.assert_allclose(nearest, [row["nearest"] for row in rows], atol=1e-3)

@@ -135,6 +135,9 @@ def test_a_stopped_training_ends_like_one_that_was_not(conf, data, tmp_path):
     assert not (tmp_path / "stopped" / "final.pt").exists()
     run_training(path, data, tmp_path / "stopped", "--workers", "0")
     assert_same_network(tmp_path / "whole", tmp_path / "stopped")
+    # People held out for validation were among those of whom it is said to have learnt.
+    trained = yaml.safe_load((tmp_path / "whole/encoder.yaml").read_text())["trained"]
+    assert trained["speakers"] == 18
     curves = [
         [line.split("\t")[::2] for line in (tmp_path / d / "training.tsv").read_text().splitlines()]
         for d in ("whole", "stopped")

@@ -1,6 +1,8 @@
 """WGAN-QC: duals of the transport, losses, training and resuming, resampling of pseudo-speakers."""
 
 import math
+from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -174,7 +176,9 @@ class Listed:
 
 def speakers(model: object, same_person: float = math.nan, **more: object) -> WganSpeakers:
     settings = WganSettings("wgan", **{"centred": False, "norm": "raw", **more})  # type: ignore[arg-type]
-    generator = WganSpeakers(settings, run_of(), TrainedFolder("wgan", model, 1.0, same_person))
+    folder = TrainedFolder("wgan", model, 1.0, same_person)
+    with patch("steps.generators.training.load_trained", return_value=folder):
+        generator = WganSpeakers(settings, run_of(generator=Path()))
     generator.fit(np.eye(2), ["a", "b"], [None, None])
     return generator
 

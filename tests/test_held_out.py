@@ -108,12 +108,12 @@ class TestWhatWasLearnt:
         assert 0 <= low <= found["held_out_eer"] <= high < 0.2
         assert found["pseudo_voice_chance"] == pytest.approx(1 / DRAWS)
 
-    @pytest.mark.parametrize("draws", [1, 2])
-    def test_at_level_spk_who_hears_voices_seemed_to_find_people(self, tmp_path, draws):
+    @pytest.mark.parametrize(("level", "draws"), [("spk", 1), ("spk", 2), ("perm", 2)])
+    def test_at_level_spk_who_hears_voices_seemed_to_find_people(self, tmp_path, level, draws):
         """A person's pairs had one pseudo-voice, and the attacker passed the control."""
         data = made_up(12, 10, of_person=0, of_voice=1, draws=draws, lasting=True)
         conf = write(tmp_path, data)[1] / "conf.json"
-        write_json(conf, {"key_level": "spk", "is_random": True})
+        write_json(conf, {"key_level": level, "is_random": True})
         found = run(tmp_path, data)
         if draws == 1:
             assert "no pairs of two draws" in found["held_out_why_undefined"]

@@ -706,6 +706,12 @@ def generators(**options: str) -> tuple[dict[str, str], list[str]]:
     return commands(planned, "generators.sh"), planned.notes
 
 
+def test_a_plda_of_principal_axes_was_trained_without_them_in_a_study(corpus: Path) -> None:
+    asked = options_of(TEMPLATE / "nist.sh") | {"evaluators": "e/plda_pca", "systems": "b2r"}
+    made = commands(STUDIES["nist"](Asked(asked)), "nist.sh")
+    assert "--pca-dim 100" in made["exp/backends_pca/e"]
+
+
 def test_voices_of_both_genders_stand_in_one_matrix_as_in_004(corpus: Path) -> None:
     """Where run.sh has the figures of each."""
     results, pooled = "exp/generators/e/results", "exp/generators/e/pooled"

@@ -131,7 +131,7 @@ def test_the_programs_train_generate_and_measure(tmp_path, run_program, capsys):
     asked = {"name": "idmap_mlp"}
     system.write_text(yaml.safe_dump({"anonymiser": "voice_conversion", "generator": asked}))
     for level, n in (("spk", 12), ("utt", 48)):
-        system.write_text(yaml.safe_dump({"generator": asked, "level": level}))
+        system.write_text(yaml.safe_dump({"generator": asked, "level": level, "gender": "any"}))
         out = tmp_path / level
         accepts(generate, "--generator", tmp_path / "g", system, tmp_path / "data", out)
         assert f"made {n} pseudo-speakers for 48 utterances" in capsys.readouterr().out

@@ -14,7 +14,7 @@ stop_stage=5        # last stage to run
 systems="knnvc b2r" # what is studied: conf/systems/<system>.yaml; kNN-VC has pseudo-profiles, of others a profile is a draw
 external=           # other systems: "<name>=<data directory of profile 1>[,<of profile 2>] ..."
 profiles=8          # pseudo-profiles of a speaker
-tested="1 2"        # those that are tested; cross-profile compares the first two
+tested="1 2"        # those tested; cross-profile compares the first two
 sources=            # data directories whose segments are studied; empty: the trial sets
 same_gender=true    # compare speakers of one gender only
 sessions=           # table of each segment's session: segments of one session are not compared
@@ -39,7 +39,7 @@ if in_stage 1 "evaluators, x-vectors of the original segments, what the systems 
   each given_xvectors 'steps/import_xvectors.py {given} {data} {out}' 'steps/average_xvectors.py {out} {data} {out}'
   each session_xvectors 'steps/extract_xvectors.py {options} {encoder} {data} {out}'
   each averages 'steps/average_xvectors.py {xvectors} {data} {out}'
-  each backends 'steps/train_backend.py --lda-dim {lda_dim} {unseen} {xvectors} {data} {out}'
+  each backends 'steps/train_backend.py --lda-dim {lda_dim} {options} {unseen} {xvectors} {data} {out}'
   each f0 'steps/extract_f0.py {data} {out}' 'steps/compute_f0_stats.py {out} {data} {out}'
   each world 'steps/extract_world.py {data} {out}'
   each pools 'steps/make_voice_pool.py {options} {unseen} {world} {data} {speakers} {out}'

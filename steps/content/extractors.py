@@ -112,7 +112,9 @@ class HubContent:
 
     def hidden(self, signals: "torch.Tensor") -> "torch.Tensor":
         """Frames (B, T, width) of signals (B, n)."""
-        return self.model(signals, output_hidden_states=True).hidden_states[self.layer]
+        from steps.training.weights import hidden_layers
+
+        return hidden_layers(self.model, signals)[self.layer]
 
     def _frames(self, wave: Float64) -> Float32:
         import torch
@@ -140,9 +142,10 @@ def in_windows(encode: Callable[[Float64], Float32], wave: Float64, hop: int) ->
         # The last window is as long as the others: an encoder's output depends on its length.
         begin = max(0, min(done - context, n_frames - whole))
         frames = encode(wave[begin * hop : (begin + whole) * hop])
-        end = len(frames) if begin + whole >= n_frames else whole - context
+        is_last = begin + whole >= n_frames
+        end = len(frames) if is_last else whole - context
         parts.append(frames[done - begin : end])
-        done = begin + whole - (0 if begin + whole >= n_frames else context)
+        done = n_frames if is_last else begin + end
     return np.concatenate(parts)
 
 

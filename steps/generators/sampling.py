@@ -3,10 +3,10 @@
 import itertools
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -14,15 +14,12 @@ from steps.generators import base
 from steps.generators.identity import END, hashed_index, key_name
 from steps.sources import LEVELS, Resources, SourceSpeaker, SystemRun, VoiceKey
 from steps.speaker.vectors import read_xvectors
-from utils.arrays import Float32, Float64, Int64
+from utils.arrays import Float32, Float64
 from utils.cli import UserError
 from utils.datadir import load_data_dir
 from utils.seeds import Draws
 from utils.settings import Count, Number, OneOf, name_settings, parse_settings, read_settings
 from utils.tables import StrPath, sort_ids
-
-if TYPE_CHECKING:
-    from steps.generators.training import TrainedFolder
 
 # ---- Pseudo-speakers of trained generators, from keys by way of identity indices: WGAN and IDMap.
 #
@@ -35,17 +32,14 @@ class TrainedSpeakers(base.Generator):
     The pool serves comparison alone. There is no choice of gender.
     """
 
-    def __init__(
-        self, settings: Any, run: SystemRun, trained: "TrainedFolder | None" = None
-    ) -> None:
-        """trained: None opens the folder --generator."""
+    def __init__(self, settings: Any, run: SystemRun) -> None:
+        """Open the folder --generator."""
         super().__init__(settings, run)
-        if trained is None:
-            from steps.generators.training import load_trained  # loads torch
+        from steps.generators.training import load_trained  # loads torch
 
-            folder = run.folder("generator", f": generator.name: {settings.name}")
-            trained = load_trained(folder, settings.name)
-        self._trained, self._model = trained, trained.model
+        folder = run.folder("generator", f": generator.name: {settings.name}")
+        self._trained = load_trained(folder, settings.name)
+        self._model = self._trained.model
 
     @classmethod
     def describe(cls, settings: Any, path: StrPath) -> tuple[str, ...]:
@@ -110,8 +104,8 @@ class WganSpeakers(TrainedSpeakers):
     kind = WganSettings
     given: WganSettings
 
-    def __init__(self, settings: WganSettings, run: SystemRun, *trained: "TrainedFolder") -> None:
-        super().__init__(settings, run, *trained)
+    def __init__(self, settings: WganSettings, run: SystemRun) -> None:
+        super().__init__(settings, run)
         self._is_calibrated = settings.norm == "calibrated"
         self._limit = self._trained.same_person if self._is_calibrated else math.nan
 
@@ -174,8 +168,6 @@ class WganSpeakers(TrainedSpeakers):
 # ---- Pseudo-speakers of a trained IDMap, MLP or Diff (Liu et al. 2025): keys to indices to
 # vectors.
 
-COLUMNS = ("identity_index", "norm_ratio", "tries", "nearest")  # of pseudo.tsv
-
 
 @dataclass(frozen=True)
 class IdMapSettings:
@@ -200,86 +192,64 @@ class IdMapGenerator(TrainedSpeakers):
     kind = IdMapSettings
     given: IdMapSettings
 
-    def __init__(self, settings: IdMapSettings, run: SystemRun, *trained: "TrainedFolder") -> None:
-        super().__init__(settings, run, *trained)
+    def __init__(self, settings: IdMapSettings, run: SystemRun) -> None:
+        super().__init__(settings, run)
         seen = np.arange(self._model.n_seen, dtype=np.int64)
         # The training speakers as the network models them (S, d), of length 1.
         people = base.units(self._model.vectors(seen).astype(np.float64))
         self._people = np.ascontiguousarray(people, dtype=np.float32)
 
     def generate(self, wanted: base.Wanted) -> base.Generated:
+        """norm_ratio in the columns is that of the network's own vector, tries the number of
+        indices, nearest the cosine with the training speaker who is most like the voice."""
         self.note_gender(wanted)
-        vectors, columns = self.generate_many([wanted.key])
-        return vectors[0], columns[0]
-
-    def generate_many(self, keys: Sequence[VoiceKey]) -> tuple[Float64, list[dict[str, object]]]:
-        """Generate for many keys at a time: (n, d) and n columns, up to rounding.
-
-        norm_ratio in the columns is that of the network's own vector, tries the number of indices,
-        nearest the cosine with the training speaker who is most like the voice.
-        """
-        indices = self._indices(keys, ())
-        vectors, ratios = self._voices(indices)
-        nearest, tries = self._nearest(vectors), np.ones(len(keys), dtype=np.int64)
-        same_person = self._trained.same_person
-        for attempt in range(1, self.given.tries):
-            if not len(places := np.flatnonzero(nearest > same_person)):
+        same_person, found = self._trained.same_person, list[tuple[float, int, float, Float64]]()
+        for attempt in range(self.given.tries):
+            parts = wanted.key.parts + ((f"again {attempt}",) if attempt else ())
+            index = hashed_index(key_name(self.draws, parts), self._model.n_seen)
+            y, ratio = self._voice(index)
+            nearest = float((self._people @ base.units(y).astype(np.float32)).max())
+            found.append((nearest, index, ratio, y))
+            if not nearest > same_person:
                 break
-            again = self._indices([keys[int(place)] for place in places], (f"again {attempt}",))
-            made, new_ratios = self._voices(again)
-            distant = self._nearest(made)
-            tries[places] += 1
-            better = distant < nearest[places]
-            taken = places[better]
-            indices[taken], vectors[taken] = again[better], made[better]
-            ratios[taken], nearest[taken] = new_ratios[better], distant[better]
-        if np.any(nearest > same_person):
+        else:
             self.note(
                 f"generator {self.name}: tries: for some keys all {self.given.tries} voices were "
                 "nearer to a training speaker than two recordings of one person are; the most "
                 "distant was taken (`nearest` in pseudo.tsv)"
             )
-        if self.given.tries > 1 and np.isnan(same_person):
+        if self.given.tries > 1 and math.isnan(same_person):
             self.note(
                 f"generator {self.name}: tries: nobody whom it was trained on has two x-vectors, "
                 "so nothing says how near to a real speaker is too near; the first voice was taken"
             )
-        figures = (x.tolist() for x in (indices, ratios.round(4), tries, nearest.round(4)))
-        rows = zip(*figures, strict=True)
-        return vectors, [dict(zip(COLUMNS, row, strict=True)) for row in rows]
+        nearest, index, ratio, y = min(found, key=lambda voice: voice[0])
+        return y, {
+            "identity_index": index,
+            "norm_ratio": round(ratio, 4),
+            "tries": len(found),
+            "nearest": round(nearest, 4),
+        }
 
-    def _indices(self, keys: Sequence[VoiceKey], more: tuple[str, ...]) -> Int64:
-        """Indices (n,) of keys, and of further names that distinguish their draws."""
-        names = [key_name(self.draws, (*key.parts, *more)) for key in keys]
-        first = self._model.n_seen
-        return np.array([hashed_index(name, first) for name in names], dtype=np.int64)
+    def _voice(self, index: int) -> tuple[Float64, float]:
+        """Pseudo-speaker's vector (d,) of an index, and how long the raw one is beside real ones.
 
-    def _voices(self, indices: Int64) -> tuple[Float64, Float64]:
-        """Pseudo-speaker vectors (n, d) of indices (n,), and how long the raw vectors are beside
-        real ones (n,)."""
-        made, (least, most) = self._model.vectors(indices), self._model.norm_limits
-        vectors = made.astype(np.float64)
-        ratios = np.sqrt(np.einsum("nd,nd->n", vectors, vectors)) / self._trained.norm
-        for index, ratio in zip(indices, ratios, strict=True):
-            if not least <= ratio <= most:
-                raise UserError(
-                    f"generator {self.name}: the vector of index {index} has {ratio:.3g} times "
-                    f"the norm of real ones, and {least:g} to {most:g} is usable; train the "
-                    "generator longer"
-                )
+        UserError where the network does not make usable ones.
+        """
+        made, (least, most) = self._model.vectors(np.array([index])), self._model.norm_limits
+        ratio = float(np.linalg.norm(made.astype(np.float64))) / self._trained.norm
+        if not least <= ratio <= most:
+            raise UserError(
+                f"generator {self.name}: the vector of index {index} has {ratio:.3g} times "
+                f"the norm of real ones, and {least:g} to {most:g} is usable; train the "
+                "generator longer"
+            )
         if self.given.norm == "calibrated":
-            vectors = self._model.calibrate(made).astype(np.float64)
-        return vectors, ratios
-
-    def _nearest(self, vectors: Float64) -> Float64:
-        """Cosine (n,) of each of (n, d) with the most similar training speaker."""
-        norms = np.sqrt(np.einsum("nd,nd->n", vectors, vectors))
-        return (self._people @ vectors.astype(np.float32).T).max(axis=0) / norms
+            made = self._model.calibrate(made)
+        return made[0].astype(np.float64), ratio
 
 
 # ---- Pseudo x-vectors of a whole set with any generator, without speech.
-
-AT_ONCE = 4096  # keys given to a generator that takes many, and is faster then
 
 
 @dataclass(frozen=True)
@@ -353,19 +323,12 @@ def generate_speakers(
     """
     utts = sort_ids(keys)
     first = {keys[utt]: sources[utt2spk[utt]] for utt in reversed(utts)}
-    at_once = AT_ONCE if isinstance(generator, IdMapGenerator) else 1
     made: dict[VoiceKey, base.Generated] = {}
-    todo = list(first)
-    for start in range(0, len(todo), at_once):
-        part, started = todo[start : start + at_once], time.perf_counter()
-        if isinstance(generator, IdMapGenerator):  # of the keys alone
-            found: Iterable[base.Generated] = zip(*generator.generate_many(part), strict=True)
-        else:
-            wanted = base.wanted_of(settings.level, settings.gender, part[0], first[part[0]], draws)
-            found = [generator.generate(wanted)]
-        each = (time.perf_counter() - started) / len(part)
-        for key, (y, row) in zip(part, found, strict=True):
-            made[key] = y, {**row, "seconds": f"{each:.6f}"}
+    for key, source in first.items():
+        started = time.perf_counter()
+        wanted = base.wanted_of(settings.level, settings.gender, key, source, draws)
+        y, row = generator.generate(wanted)
+        made[key] = y, {**row, "seconds": f"{time.perf_counter() - started:.6f}"}
     return (
         {utt: made[keys[utt]][0] for utt in utts},
         {utt: {"key": keys[utt], **made[keys[utt]][1]} for utt in utts},

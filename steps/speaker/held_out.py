@@ -239,7 +239,7 @@ def attack_held_out(
         if len(result.people) >= PEOPLE:
             break
     if len({target for *_, target in result.trials}) < 2:
-        in_two = " of two draws (level spk)" if lasting else ""
+        in_two = " of two draws (level spk or perm)" if lasting else ""
         return HeldOut(why=f"the people held out give no pairs{in_two}, or only of one person")
     return result
 

@@ -20,7 +20,7 @@ from torch.nn import functional
 
 from steps.speaker.config import STRUCTURES, EncoderConfig, FeatureConfig
 from steps.speaker.features import EDGE, Features, subtract_mean
-from steps.training.weights import digest_of, load_state, load_transformer
+from steps.training.weights import digest_of, hidden_layers, load_state, load_transformer
 from utils.cli import UserError
 from utils.registry import load
 
@@ -198,8 +198,6 @@ class HubFront(nn.Module):
         self.width = int(model.config.hidden_size)
         self.mean = config.mean
         self.name = config.model
-        # Large models expect speech of mean 0 and variance 1, and say so (do_normalize).
-        self.normalised = getattr(model.config, "feat_extract_norm", "") == "layer"
         self.weights = nn.Parameter(torch.zeros(int(model.config.num_hidden_layers)))
         self._left = (model.requires_grad_(requires_grad=False),)  # no part of saved weights
         own = torch.tensor(list(digest_of(model)), dtype=torch.uint8)
@@ -214,10 +212,8 @@ class HubFront(nn.Module):
     def forward(self, samples: Tensor) -> Tensor:
         """Frames (B, T, width) of samples (B, n), all signals of one length."""
         model = self._left[0].to(samples.device)
-        if self.normalised:
-            samples = nn.functional.layer_norm(samples, samples.shape[-1:])
         with torch.no_grad():
-            layers = torch.stack(model(samples, output_hidden_states=True).hidden_states[1:])
+            layers = torch.stack(hidden_layers(model, samples)[1:])
         frames = torch.einsum("l,lbtd->btd", torch.softmax(self.weights, 0), layers)
         return subtract_mean(frames, self.mean)
 

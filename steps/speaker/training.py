@@ -292,6 +292,6 @@ def train_encoder(
     write_validation_speakers(out, held, init_from)
     training.finish(
         "encoder.yaml", settings, init_from=init_from and str(init_from),
-        speakers=len(audio.speakers), hours=round(audio.seconds / 3600, 3),
+        speakers=len(audio_used.speakers), hours=round(audio_used.seconds / 3600, 3),
         precision=trainer.precision,
     )  # fmt: skip

@@ -182,6 +182,15 @@ def load_transformer(source: str, kind: str = "AutoModel") -> Any:
     return model.eval() if isinstance(model, torch.nn.Module) else model
 
 
+def hidden_layers(model: Any, signals: torch.Tensor) -> Any:
+    """Layers (B, T, d) of WavLM, HuBERT or wav2vec 2.0 for signals (B, n): input, then each one's
+    output."""
+    # Large models expect speech of mean 0 and variance 1, and say so (do_normalize).
+    if getattr(model.config, "feat_extract_norm", "") == "layer":
+        signals = torch.nn.functional.layer_norm(signals, signals.shape[-1:])
+    return model(signals, output_hidden_states=True).hidden_states
+
+
 def transformer_config(source: str) -> Any:
     """Settings of a model of transformers; None where there is none, or another kind."""
     from transformers import AutoConfig
