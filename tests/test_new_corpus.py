@@ -97,6 +97,18 @@ def test_the_template_is_a_recipe_for_such_a_table(tmp_path, mine):
     assert len(set(table(trials))) == 4
 
 
+@pytest.mark.slow
+def test_a_corrected_table_was_not_noticed(root, mine):
+    """Somebody's sex was put right, and "nothing to do: all steps were up to date" was said."""
+    new_corpus(root, "mine", mine)
+    folder = root / "egs/mine"
+    options = ("--systems=", "--prepare-options=--enrol-utts 2", "--stop-stage", "0")
+    run_recipe(folder, *options)
+    path = folder / "corpus/utterances.tsv"
+    path.write_text(path.read_text().replace("\temil\tm\t", "\temil\tf\t"))
+    assert "(corpus changed)" in run_recipe(folder, *options, "--dry-run", "full").stdout
+
+
 def write_kaldi(folder: Path) -> Path:
     """Pipes, plain files and segments, of ids that do not all begin with their speaker."""
     write_audio(folder / "wav/long.wav", 4.0)
