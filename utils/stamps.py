@@ -205,7 +205,8 @@ def _programs_in(word: str) -> list[str]:
     with suppress(UserError, ValueError):  # the step itself says what is wrong with them
         if word.endswith(".yaml") and is_settings(word) and b"command" in settings_text(word):
             command = shlex.split(str(read_settings(word).get("command", "")))
-            return [name for name in command if os.path.isfile(name)]  # noqa: PTH113 - a long word
+            named = chain.from_iterable(map(names_in, command))  # also --settings=FILE
+            return [name for name in named if os.path.isfile(name)]  # noqa: PTH113 - a long word
     return []
 
 
