@@ -1,5 +1,6 @@
 """The plan of a recipe: what is checked, planned, shown; and that run.sh makes all of it."""
 
+import fcntl
 import json
 import re
 import shutil
@@ -121,6 +122,10 @@ def test_a_dry_run_changed_the_settings_of_speech_of_others(tmp_path: Path) -> N
     options = ("--systems=", "--external", "theirs=a new=a", "--dry-run", "--stop-stage", "5")
     run_recipe(folder, *options)
     assert [path.read_text() for path in conf.parent.iterdir()] == [text]
+    with (folder / "exp/.lock").open("w") as held:  # jobs of a run may read them meanwhile
+        fcntl.flock(held, fcntl.LOCK_EX)
+        done = run_recipe(folder, *options, status=2)
+    assert "another run is at work in this folder" in done.stderr
 
 
 def test_a_mistyped_name_in_recipe_conf_was_ignored(tmp_path: Path) -> None:
@@ -654,7 +659,14 @@ def test_one_output_has_one_command() -> None:
     tables.add("audio", "exp/a", data="data/a")
     tables.add("audio", "exp/a", data="data/a")
     assert [row.out for row in tables.rows["audio"]] == ["exp/a"]
-    refuses("exp/a is planned twice", tables.add, "audio", "exp/a", data="b", kind=RuntimeError)
+    refuses("exp/a would be made in two ways", tables.add, "audio", "exp/a", data="b")
+
+
+def test_a_system_called_like_a_draw_of_another_was_a_traceback(plan, theirs) -> None:
+    """Both are data/e_trials_f_b2r_draw1."""
+    draw("e_enrolls_b2r")
+    said = "data/e_trials_f_b2r_draw1 would be made in two ways; give"
+    refused(said, plan, systems="b2r", external=f"b2r_draw1={theirs}/one")
 
 
 @pytest.mark.parametrize("name", CASES)

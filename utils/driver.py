@@ -29,6 +29,7 @@ from utils.tables import PARTIAL, few, write_json
 
 GRACE = 20.0  # seconds: longer than a launcher needs to cancel its jobs
 OWNED, COMMAND = "PSEUDOVOX_OWNED", "PSEUDOVOX_COMMAND"  # in the environment
+LOCK = Path("exp/.lock")
 STEPS = Path("exp/steps.log")  # of the last run: each step, and why it was made
 APART = 10.0  # seconds between two lines on steps
 Command = tuple[launching.Request | None, list[Job]]  # a launcher's, or none, and its jobs
@@ -199,12 +200,10 @@ class Driver:
 
     def _lock(self) -> None:
         """Lock the folder, and start the guard; whatever is started inherits both files."""
-        path = Path("exp/.lock")
-        own = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+        own = lock_folder(LOCK, self.options["command_line"])
         _, pipe = os.pipe()
         for fd in (own, pipe):
             os.set_inheritable(fd, True)
-        lock_folder(path, own, self.options["command_line"])
         start_guard(pipe, own)
 
     # ---- A dry run.
