@@ -5,8 +5,8 @@ directory; utils/new_corpus.sh runs this.
 A table has tabs, a header line `file speaker sex text` and a line for each recording. `sex` is f, m
 or other. `text` may be missing; `utt`, `age` (years), `emotion` and `language` may be there. Files
 are found from the table's folder. Of a Kaldi directory (wav.scp utt2spk spk2gender, and segments,
-text, utt2emotion, utt2lang where it has them) each command and segment becomes a file in OUT/audio.
-Its commands are run.
+text, spk2age, utt2emotion, utt2lang where it has them) each command and segment becomes a file in
+OUT/audio. Its commands are run.
 """
 
 from pathlib import Path
@@ -18,7 +18,7 @@ from utils.options import OutFolder
 
 @program
 def main(source: Annotated[Path, "The table, or the directory", "SOURCE"], out: OutFolder) -> None:
-    from local.protocols.utterances import read_utterances, rows_of_kaldi
+    from local.protocols.utterances import READ, read_utterances, rows_of_kaldi
     from utils.cli import progress
     from utils.tables import atomic_write
 
@@ -33,3 +33,5 @@ def main(source: Annotated[Path, "The table, or the directory", "SOURCE"], out: 
     people = {row["speaker"]: row.get("sex", "") for row in rows}
     each = ", ".join(f"{[*people.values()].count(sex)} {sex}" for sex in sorted({*people.values()}))
     print(f"{source}: {len(rows)} recordings of {len(people)} speakers ({each})")
+    if others := [name for name in rows[0] if name not in READ]:
+        print(f"{source}: columns that nothing reads: {', '.join(others)}")

@@ -33,6 +33,7 @@ from utils.tables import StrPath, read_lines, read_map, sort_ids, split_fields
 COLUMNS = ("utt", "spk", "audio")
 PEOPLES = {"file": "audio", "speaker": "spk", "sex": "gender"}
 _TABLES = {"text": "text", "emotion": "utt2emotion", "language": "utt2lang"}  # of columns
+READ = ("utt", *PEOPLES, "age", *_TABLES)  # columns of people's own
 
 Row = dict[str, str]
 
@@ -47,9 +48,12 @@ class Fault:
 
 
 def read_utterances(path: StrPath) -> list[Row]:
-    """Read the rows, sorted by id. UserError for no rows, a ragged row, or an id twice."""
+    """Read the rows, sorted by id. UserError for no rows, a ragged row, a column or an id twice."""
     lines = read_lines(path)
     header = next((line.split("\t") for _, line in lines), [])
+    same = [PEOPLES.get(name, name) for name in header]
+    if twice := [name for name, of in zip(header, same, strict=True) if same.count(of) > 1]:
+        raise UserError(f"{path}:1: the columns {' and '.join(twice)} say the same; keep one")
     if "utt" not in header or "file" in header:
         lines = iter([*_named(Path(path), header, lines)])
         header = [PEOPLES.get(name, name) for name in dict.fromkeys(("utt", *header))]
@@ -155,7 +159,7 @@ def find_faults(
         ]:
             kind = faulty[0]
             message = f"its {kind} is {row[kind]!r}; one word is expected"
-        elif (first := heard.setdefault(row["audio"], utt)) != utt:
+        elif (first := heard.setdefault(os.path.realpath(row["audio"]), utt)) != utt:
             kind, message = "audio", f"{row['audio']} is already that of {first}"
         elif problem := audio[utt].problem:
             kind, message = "audio", f"{row['audio']} {problem}"
@@ -268,9 +272,10 @@ OVERSHOOT = 0.5  # s that a segment may end behind its recording, as for Kaldi's
 def rows_of_kaldi(
     path: Path, out: Path, progress: Callable[[Iterable[str]], Iterable[str]]
 ) -> Iterator[Row]:
-    """Rows `utt speaker sex file`, with `text` and `emotion` where the directory has them, by
-    recording. What a command prints, and each segment, becomes <out>/audio/<utt>.flac, and its
-    `file` is relative to `out`.
+    """Rows `utt speaker sex file`, with what else of READ the directory has, by recording.
+
+    What a command prints, and each segment, becomes <out>/audio/<utt>.flac, and its `file` is
+    relative to `out`.
 
     Paths and commands of wav.scp are those of the current folder, paths of any above the directory,
     too. UserError: a command that fails, a recording that cannot be read, a segment outside of it.
@@ -361,4 +366,6 @@ def _row(data: DataDir, utt: str, file: str) -> Row:
         for column, name in _TABLES.items()
         if name in tables
     }
+    if ages := tables.get("spk2age"):
+        more["age"] = ages[spk]
     return {"utt": _id_of(data, utt), "speaker": spk, "sex": genders[spk], "file": file, **more}
