@@ -1,7 +1,6 @@
 """Options of a recipe, checked before anything is made, and the sets that attackers learn from."""
 
 import re
-import shlex
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -86,9 +85,7 @@ class Asked:
 
 def options_given(asked: Asked) -> set[str]:
     """Names of the options set on the command line or in its --config file."""
-    words = (word.partition("=")[0] for word in shlex.split(asked["command_line"]))
-    own = {word[2:].replace("-", "_") for word in words if word.startswith("--")}
-    return own.union(asked.get("configured").split())
+    return set(asked.get("given").split())
 
 
 def follow_protocol(asked: Asked) -> Asked:

@@ -46,7 +46,7 @@ FLAGS = ("prosody", "quality", "controls")
 FREE = (
     *LISTS, *FLAGS, "stage", "stop_stage", "nj", "download", "dry_run", "corpus",
     "prepare_options", "also_prepared", "corpus_name", "corpus_note", "report_audio",
-    "drop", "command_line", "configured", "trainings", "external",
+    "drop", "command_line", "given", "trainings", "external",
     "external_command", "protocol", "protocol_training",
 )  # fmt: skip
 
