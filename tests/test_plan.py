@@ -228,8 +228,10 @@ def test_sets_that_attackers_cannot_learn_from_together(plan: Plan, corpus: Path
     make_set(corpus / "data/train", "a b")
     make_set(corpus / "data/dev", "b")
     make_set(corpus / "data/e_trials_f", "t")
-    for name, tables in (("x", {}), ("y", {"wav.scp": "corpus/a.wav"})):
-        make_set(corpus / f"other/{name}", "c", **tables)
+    for name, audio in (("x", ""), ("y", "corpus/a.wav")):
+        make_set(corpus / f"other/{name}", "c", **({"wav.scp": audio} if audio else {}))
+    write_file(corpus / "corpus/a.wav", "")  # one of ours, which was taken for theirs
+    (corpus / "data/voices").symlink_to("../other/y")
     make_set(corpus / "other/tested", "c t")
     (corpus / "other/x/spk2gender").unlink()
     for words, why in (
@@ -238,10 +240,11 @@ def test_sets_that_attackers_cannot_learn_from_together(plan: Plan, corpus: Path
         ("../gone/data/train", "../gone/data/train: no such data directory"),
         ("train train", "train is named twice"),
         ("other/x", "other/x/spk2gender is missing"),
-        ("train other/y", "other/y/wav.scp: corpus/a.wav: no such file, as seen from here"),
+        ("train other/y", "other/y/wav.scp: corpus/a.wav: the absolute path of a file is expected"),
         ("train other/tested", "speaker t (1 in all) is also in data/e_trials_f; who is tested"),
     ):
         refused(why, plan, attacker_train=words)
+    refused("--pool-set: data/voices/wav.scp: corpus/a.wav: the absolute", plan, pool_set="voices")
 
 
 @pytest.mark.usefixtures("corpus")

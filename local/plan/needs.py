@@ -20,7 +20,7 @@ from local.plan.evaluators import (
 )
 from local.plan.external import ENROLMENT, Found, folder_for, look_at, settings_of
 from local.plan.labels import ORIGINAL, Labels, Words, label_of
-from local.plan.options import Asked, Learnt, check_learnt, find_learnt, need_conf
+from local.plan.options import Asked, Learnt, check_learnt, check_paths, find_learnt, need_conf
 from local.protocols.attackers import FINETUNED, SHARED_LEVELS
 from local.protocols.trials import MIXED
 from steps.anonymisers.registry import Description, describe_system
@@ -186,6 +186,7 @@ class Recipe:
                     f"{option}: data/{name} is missing; link or make it, or name it in "
                     "also_prepared if prepare.sh makes it"
                 )
+            check_paths(f"{option}: data/{name}", f"data/{name}")
         learnt = find_learnt(asked)
         if asked.get("attacker_train"):
             check_learnt(learnt, made, sets)

@@ -166,9 +166,7 @@ def check_learnt(learnt: Learnt, made: Collection[str], tested: Collection[str])
             raise UserError(f"{option}: no such data directory; its corpus's run.sh makes it")
         if speakers and not Path(folder, "spk2gender").is_file():
             raise UserError(f"{option}/spk2gender is missing; it says who is f and who is m")
-        audio = next(iter(read_map(f"{folder}/wav.scp").values()), "") if speakers else ""
-        if audio and not Path(audio).is_file():
-            raise UserError(f"{option}/wav.scp: {audio}: no such file, as seen from here")
+        check_paths(option, folder)
         if both := sorted(speakers & rival.keys()):
             what = "leave out whom both have, or give those of one other ids, if they are others"
             where = rival[both[0]]
@@ -178,6 +176,14 @@ def check_learnt(learnt: Learnt, made: Collection[str], tested: Collection[str])
                 f"{option}: speaker {both[0]} ({len(both)} in all) is also in {where}; {what}"
             )
         rival |= dict.fromkeys(speakers, folder)
+
+
+def check_paths(option: str, folder: str) -> None:
+    """UserError where the audio of another corpus's set would be looked for among this one's."""
+    table, ours = Path(folder, "wav.scp"), Path(folder).resolve().parent == Path("data").resolve()
+    paths = read_map(table, rest_of_line=True).values() if table.is_file() and not ours else ()
+    if (audio := next(iter(paths), "/")) and not (audio[0] == "/" and Path(audio).exists()):
+        raise UserError(f"{option}/wav.scp: {audio}: the absolute path of a file is expected")
 
 
 def _speakers_of(folder: str) -> set[str]:
