@@ -316,13 +316,14 @@ def is_current(folder: Path, known: dict[Path, bool]) -> bool:
     if folder not in known:
         stamp = read_stamp(folder) or {}
         then = {**stamp.get("inputs", {}), **stamp.get("code", {})}
-        inputs, code = _digest_words([folder], list(then))
-        known[folder] = (
-            "outputs" in stamp
-            and {**inputs, **code} == then
-            and digests.contents(folder, ours=True) == stamp["outputs"]
-            and all(is_current(home, known) for home in _homes(inputs))
-        )
+        with digests.remembering(MEMORY):
+            inputs, code = _digest_words([folder], list(then))
+            known[folder] = (
+                "outputs" in stamp
+                and {**inputs, **code} == then
+                and digests.contents(folder, ours=True) == stamp["outputs"]
+            )
+        known[folder] = known[folder] and all(is_current(home, known) for home in _homes(inputs))
     return known[folder]
 
 

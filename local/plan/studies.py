@@ -16,10 +16,9 @@ from local.protocols.attackers import ATTACKERS
 from steps.anonymisers.registry import describe_system
 from steps.speaker.kinds import VOICE
 from utils.cli import UserError
-from utils.digests import remembering
 from utils.recipe import Planned
 from utils.settings import read_settings, write_settings
-from utils.stamps import MEMORY, is_current
+from utils.stamps import is_current
 
 
 def _planned(recipe: Recipe) -> Planned:
@@ -301,8 +300,7 @@ class Generators:
         """Whether run.sh has made a folder, which is up to date; a note tells if it is not."""
         if not Path(folder, ".done").is_file():
             return False
-        with remembering(MEMORY):
-            current = is_current(Path(folder), self.known)
+        current = is_current(Path(folder), self.known)
         if not current:
             note = f"out of date, and not shown: {folder}; ./run.sh makes it anew"
             self.recipe.notes.append(note)
