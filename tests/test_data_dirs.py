@@ -117,10 +117,11 @@ def test_enrolment_speech_in_the_trials_was_valid(make_data_dir, tmp_path):
     assert found == [said]
 
 
-def test_all_problems_in_one_run(data, run_program):
+def test_all_problems_in_one_run(data, run_program, monkeypatch):
+    monkeypatch.setattr("utils.validate_data_dir.MOST", 2)
     for name in ("utt2spk with three fields", "CRLF", "gender", "audio that is not there"):
         edit(data / BROKEN[name][0], *BROKEN[name][1:3])
-    done = run_program(VALIDATE, "--most", "2", data)
+    done = run_program(VALIDATE, data)
     for part in ("utt2spk:2: ", "text:1: ", "text:2: ", "spk2gender:1: ", "wav.scp:2: "):
         assert f"error: {data}/{part}" in done.stderr
     assert "text:3:" not in done.stderr

@@ -70,6 +70,7 @@ class Driver:
         self.name, self.recipe, self.options = name, recipe, options
         self.script, self.plan, self.sum_up = script, plan, sum_up
         self.dry = options["dry_run"]
+        self.is_dry = self.dry != "false"
         self.jobs = Jobs(GRACE)
         self.seen: set[str] = set()  # outputs that are up to date, or were begun
         self.total = 0  # steps of these stages, as far as the plan knows
@@ -84,11 +85,6 @@ class Driver:
     def nj(self) -> int:
         """Number of cores, which the plan has checked."""
         return int(self.options["nj"])
-
-    @property
-    def is_dry(self) -> bool:
-        """Whether this is a dry run."""
-        return self.dry != "false"
 
     def run(self) -> int:
         """Run the requested stages; return the exit status. UserError if the script has none of

@@ -55,7 +55,7 @@ if in_stage 0 "prepare the corpus"; then
   plan_again # now it is known which sets there are
 fi
 
-if in_stage 1 "audio: every file opened, rates and durations; tables and trials"; then
+if in_stage 1 "audio: every file opened, rates and durations"; then
   each joined_sets 'utils/combine_data_dirs.py {out} {sources}' # of --attacker-train
   each audio 'utils/check_audio.py {data} {out}' 'utils/validate_data_dir.py --no-audio {data}'
 fi

@@ -62,10 +62,6 @@ class Asked:
         once(option, words)
         return tuple(words)
 
-    def numbers(self, name: str) -> Words:
-        """The whole numbers above 0 of an option."""
-        return self.choice(name, "[1-9][0-9]*", A_NUMBER)
-
     def number(self, name: str, least: int = 1) -> int:
         """The one whole number of an option."""
         text, expected = self.get(name), f"a whole number from {least} on is expected"
@@ -77,10 +73,6 @@ class Asked:
     def runs(self, stage: int) -> bool:
         """Whether a stage is among those to run."""
         return int(self["stage"]) <= stage <= int(self["stop_stage"])
-
-    def sizes(self) -> Words:
-        """The sizes of --sizes."""
-        return self.choice("sizes", "[2-9]|[1-9][0-9]+", "a whole number from 2 on is expected")
 
 
 def options_given(asked: Asked) -> set[str]:

@@ -11,7 +11,7 @@ from local.plan.evaluators import Evaluator, find_evaluator, is_of_voices
 from local.plan.external import Speech, read_external
 from local.plan.labels import ORIGINAL, Family, Labels, read_labels
 from local.plan.needs import Recipe, as_protected, repeated
-from local.plan.options import Asked, need_conf, need_folders, options_given
+from local.plan.options import A_NUMBER, Asked, need_conf, need_folders, options_given
 from local.protocols.attackers import ATTACKERS
 from steps.anonymisers.registry import describe_system
 from steps.speaker.kinds import VOICE
@@ -62,7 +62,7 @@ class Nist:
     """
 
     def __init__(self, asked: Asked) -> None:
-        self.tested = asked.numbers("tested")
+        self.tested = asked.choice("tested", "[1-9][0-9]*", A_NUMBER)
         self.recipe = recipe = _begin(asked)
         self.sources = asked["sources"].split() or [f"data/{name}" for name in recipe.trials]
         need_folders(self.sources)
@@ -210,7 +210,8 @@ class Generators:
     def plan(self) -> Planned:
         """Plan x-vectors and needs; the threshold; capacities, times, and the results."""
         recipe, voice, out = self.recipe, self.voice, self.out
-        sizes = recipe.asked.sizes()
+        from_two = "a whole number from 2 on is expected"
+        sizes = recipe.asked.choice("sizes", "[2-9]|[1-9][0-9]+", from_two)
         recipe.asked.number("vectors")
         recipe.encoder(voice)
         for name in recipe.sets:

@@ -32,8 +32,11 @@ from utils.tables import StrPath, read_lines, read_map, sort_ids, split_fields
 
 COLUMNS = ("utt", "spk", "audio")
 PEOPLES = {"file": "audio", "speaker": "spk", "sex": "gender"}
-_TABLES = {"text": "text", "emotion": "utt2emotion", "language": "utt2lang"}  # of columns
-READ = ("utt", *PEOPLES, "age", *_TABLES)  # columns of people's own
+_TABLES = {
+    "gender": "spk2gender", "text": "text", "emotion": "utt2emotion", "language": "utt2lang",
+    "age": "spk2age",
+}  # fmt: skip
+READ = ("utt", *PEOPLES, *_TABLES)  # columns of people's own
 
 Row = dict[str, str]
 
@@ -51,9 +54,8 @@ def read_utterances(path: StrPath) -> list[Row]:
     """Read the rows, sorted by id. UserError for no rows, a ragged row, a column or an id twice."""
     lines = read_lines(path)
     header = next((line.split("\t") for _, line in lines), [])
-    same = [PEOPLES.get(name, name) for name in header]
-    if twice := [name for name, of in zip(header, same, strict=True) if same.count(of) > 1]:
-        raise UserError(f"{path}:1: the columns {' and '.join(twice)} say the same; keep one")
+    if len({PEOPLES.get(name, name) for name in header}) < len(header):
+        raise UserError(f"{path}:1: two of the columns {' '.join(header)} say the same; keep one")
     if "utt" not in header or "file" in header:
         lines = iter([*_named(Path(path), header, lines)])
         header = [PEOPLES.get(name, name) for name in dict.fromkeys(("utt", *header))]
@@ -193,7 +195,7 @@ def make_tables(
         "wav.scp": {row["utt"]: row["audio"] for row in rows},
         "utt2dur": {row["utt"]: f"{audio[row['utt']].seconds:.4f}" for row in rows},
     }
-    for column, table in {"gender": "spk2gender", "age": "spk2age", **_TABLES}.items():
+    for column, table in _TABLES.items():
         if column in rows[0]:
             key = "spk" if table.startswith("spk") else "utt"
             tables[table] = {row[key]: " ".join(row[column].split()) for row in rows}
@@ -359,13 +361,11 @@ def _id_of(data: DataDir, utt: str) -> str:
 
 
 def _row(data: DataDir, utt: str, file: str) -> Row:
-    spk, genders = data.utt2spk[utt], data.spk2gender or {}
-    tables: Mapping[str, Mapping[str, str]] = data.tables
-    more = {
-        column: " ".join(split_fields(tables[name][utt]))
+    spk, tables = data.utt2spk[utt], data.tables
+    said = {
+        column: " ".join(split_fields(tables[name][spk if name.startswith("spk") else utt]))
         for column, name in _TABLES.items()
         if name in tables
     }
-    if ages := tables.get("spk2age"):
-        more["age"] = ages[spk]
-    return {"utt": _id_of(data, utt), "speaker": spk, "sex": genders[spk], "file": file, **more}
+    own = {"utt": _id_of(data, utt), "speaker": spk, "sex": said.pop("gender"), "file": file}
+    return own | said
