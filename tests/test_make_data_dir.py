@@ -142,7 +142,7 @@ def test_the_last_of_several_ages_of_a_speaker_was_taken(tmp_path, capsys):
         ("utt spk audio", ["s1-1|s1|a\r"], "dos2unix"),
         ("utt spk audio", ["s1-1|s1|W\udcf6rter"], "not UTF-8"),  # written as Latin-1
         ("file speaker sex spk", ["a|b|f|c"], "two of the columns file speaker sex spk say"),
-        ("utt spk audio text text", ["s-1|s|a|b|c"], "columns utt spk audio text text say the same"),
+        ("utt spk audio text text", ["s-1|s|a|b|c"], "utt spk audio text text say the same"),
         ("file speaker sex", ["a|A b|f", "c|A_b|f"], "'A b' and 'A_b' would both be called A_b"),
     ],
 )  # fmt: skip

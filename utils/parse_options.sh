@@ -11,7 +11,7 @@
 # options is left in "$@"; an option there is an error. A value is text: it is never evaluated.
 # $command_line keeps what the script was called with, quoted for a shell.
 # Where the default is true or false, or a number, so must the value be; a comment that ends in [WORD] also allows
-# this value. Wrong usage exits with 2. The names of all options are left in option_names, of those given in given_names.
+# this value. Wrong usage exits with 2. option_names has the names of all options, given_names of those given.
 
 _po_fail() {
   printf '%s: %s\n' "${0##*/}" "$*" >&2
