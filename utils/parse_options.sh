@@ -7,8 +7,8 @@
 #
 # A line `## TITLE` begins a group of --help. The block may end in `. FOLDER/options.sh`, whose variables are also options: those that several scripts share.
 # --config FILE reads `name=value` lines (nothing in it is run); the command line wins over it,
-# wherever it stands. --help shows the block's comments. `--` ends the options. What follows the
-# options is left in "$@"; an option there is an error. A value is text: it is never evaluated.
+# wherever it stands. --help shows the block's comments. `--` ends the options. What follows is
+# left in "$@"; an option there is an error. A value is text: it is never evaluated.
 # $command_line keeps what the script was called with, quoted for a shell.
 # Where the default is true or false, or a number, so must the value be; a comment that ends in [WORD] also allows
 # this value. Wrong usage exits with 2. option_names has the names of all options, given_names of those given.
