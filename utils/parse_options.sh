@@ -185,7 +185,7 @@ if ! $_po_ended; then
   done
 fi
 for _po_value in "${_po_configs[@]}"; do _po_read_config "$_po_value"; done
-_po_set+=("${_po_given[@]}") # last, for the command line wins
+_po_set+=("${_po_given[@]}") # the command line wins
 for ((_po_i = 0; _po_i < ${#_po_set[@]}; _po_i += 2)); do
   _po_value=${_po_set[_po_i + 1]}
   [[ ${_po_value%%/*} != '~' ]] || _po_value=$_po_home${_po_value#'~'} # bash leaves --corpus=~/x as it is
