@@ -27,6 +27,7 @@ def main(
     from steps.audio import read_audio
     from utils.datachecks import probe_audio
     from utils.datadir import load_data_dir, write_data_dir
+    from utils.tables import few
 
     original, speakers = load_data_dir(original_data), dict[str, str]()
     if (external_data / "wav.scp").is_file():
@@ -38,8 +39,7 @@ def main(
     if missing := [utt for utt in original.utt2spk if utt not in speech]:
         raise LossError(
             f"{external_data}: {len(missing)} of {len(original.utt2spk)} utterances of "
-            f"{original_data} are missing: {' '.join(missing[:5])}"
-            f"{' ...' if len(missing) > 5 else ''}"
+            f"{original_data} are missing: {few(missing)}"
         )
     for utt, speaker in original.utt2spk.items():
         if speakers.get(utt, speaker) != speaker:  # unknown of what lies in sub-folders
@@ -63,8 +63,7 @@ def main(
     tables = {k: dict(v) for k, v in original.tables.items() if k not in other}
     tables["wav.scp"] = audio
     write_data_dir(out, tables)
-    shown = f": {' '.join(extra[:5])}{' ...' if len(extra) > 5 else ''}" if extra else ""
     print(
         f"read {len(speech)} / written {len(original.utt2spk)} / left out {len(extra)} that "
-        f"{original_data} does not have{shown}"
+        f"{original_data} does not have{': ' * bool(extra)}{few(extra)}"
     )

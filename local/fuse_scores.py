@@ -50,7 +50,7 @@ def main(
         if why:
             logging.warning("%s: all evaluators weigh the same: %s", out, why)
         of = dict(zip(map(str, scores), weights or [1.0] * len(scores), strict=True))
-        write_json(out / "weights.json", {"weights": of, "why_equal": why}, indent=1)
+        write_json(out / "weights.json", {"weights": of, "why_equal": why})
     fused = {"scores": fuse(trials, found, weights)}
     if words:
         fused["words"] = fuse(trials, [lists.read(trial_list, words)[1]])

@@ -5,8 +5,8 @@ directory; utils/new_corpus.sh runs this.
 A table has tabs, a header line `file speaker sex text` and a line for each recording. `sex` is f, m
 or other. `text` may be missing; `utt`, `age` (years), `emotion` and `language` may be there. Files
 are found from the table's folder. Of a Kaldi directory (wav.scp utt2spk spk2gender, and segments,
-text, utt2emotion, utt2lang where it has them) each command and segment becomes a file in OUT/audio.
-Its commands are run.
+text, spk2age, utt2emotion, utt2lang where it has them) each command and segment becomes a file in
+OUT/audio. Its commands are run.
 """
 
 from pathlib import Path
@@ -18,7 +18,9 @@ from utils.options import OutFolder
 
 @program
 def main(source: Annotated[Path, "The table, or the directory", "SOURCE"], out: OutFolder) -> None:
-    from local.protocols.utterances import read_utterances, rows_of_kaldi
+    from collections import Counter
+
+    from local.protocols.utterances import PEOPLES, READ, read_utterances, rows_of_kaldi
     from utils.cli import progress
     from utils.tables import atomic_write
 
@@ -26,10 +28,12 @@ def main(source: Annotated[Path, "The table, or the directory", "SOURCE"], out: 
     if source.is_dir():
         rows = [*rows_of_kaldi(source, out, progress("make_table", unit="recordings"))]
     else:
-        theirs = {"spk": "speaker", "gender": "sex", "audio": "file"}
+        theirs = {ours: name for name, ours in PEOPLES.items()}
         rows = [{theirs.get(k, k): v for k, v in row.items()} for row in read_utterances(source)]
     with atomic_write(out / "utterances.tsv") as stream:
         stream.writelines("\t".join(row) + "\n" for row in (rows[0], *(r.values() for r in rows)))
     people = {row["speaker"]: row.get("sex", "") for row in rows}
-    each = ", ".join(f"{[*people.values()].count(sex)} {sex}" for sex in sorted({*people.values()}))
+    each = ", ".join(f"{n} {sex}" for sex, n in sorted(Counter(people.values()).items()))
     print(f"{source}: {len(rows)} recordings of {len(people)} speakers ({each})")
+    if others := [name for name in rows[0] if name not in READ]:
+        print(f"{source}: columns that nothing reads: {', '.join(others)}")

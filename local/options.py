@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-from utils.cli import COMMON, UserError, natural
+from utils.cli import COMMON, UserError, natural, refusing
 from utils.options import AllowSelf, Seed, TrialFormat
 from utils.tables import StrPath, write_file
 
@@ -125,7 +125,5 @@ def write_figures(out: StrPath, figures: Mapping[str, object]) -> None:
     if out == "-":
         sys.stdout.write(text)
         return
-    try:
+    with refusing(f"{Path(out)}: cannot be written: {{}}", OSError):
         write_file(out, text)
-    except OSError as error:
-        raise UserError(f"{Path(out)}: cannot be written: {error.strerror}") from error

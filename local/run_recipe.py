@@ -20,15 +20,20 @@ from local.plan.options import Asked, follow_protocol
 from local.plan.run import plan_run
 from local.plan.studies import STUDIES
 from utils.cli import run_program
-from utils.driver import Driver
+from utils.driver import LOCK, Driver
+from utils.orphans import lock_folder
 from utils.recipe import Planned, read_script
 
 RECIPES = {"run": plan_run, **STUDIES}
 
 
 @contextmanager
-def unchanged() -> Iterator[None]:
-    """Context after which the settings of speech of others, which a plan writes, are as before."""
+def unchanged(asked: Asked) -> Iterator[None]:
+    """Context after which the settings of speech of others, which a plan writes, are as before.
+    UserError where jobs of a run may read them meanwhile."""
+    if asked.get("external") or asked.get("external_command"):
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        lock_folder(LOCK, asked["command_line"])
     before = {path: path.read_bytes() for path in FOLDER.glob("*.yaml")}
     try:
         yield
@@ -56,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     script = read_script(words[end + 1 :])
     options = asked.without(())  # those of a protocol are also columns of commands
     driver = Driver(Path(sys.argv[0]).name, recipe, options, script, plan, sum_up)
-    with unchanged() if driver.is_dry else nullcontext():
+    with unchanged(asked) if driver.is_dry else nullcontext():
         return driver.run()
 
 

@@ -73,8 +73,8 @@ def plan_case(name: str) -> str:
     for system in case.get("drawn", ()):
         of = "e_nist" if recipe == "nist" else "e_enrolls"
         draw(f"{of}_{system.rpartition('/')[2]}")
-    named = " ".join(f"--{option}" for option in case["options"])  # kept whatever is installed
-    options = options_of(TEMPLATE / f"{recipe}.sh") | case["options"] | {"command_line": named}
+    named = {"given": " ".join(case["options"])}  # kept whatever is installed
+    options = options_of(TEMPLATE / f"{recipe}.sh") | case["options"] | named
     script = script_of(TEMPLATE / f"{recipe}.sh")
     rows = script.arrange({"run": plan_run, **STUDIES}[recipe](Asked(options)).tables, options)
     found = []

@@ -22,7 +22,7 @@ def said(done) -> str:
     ("program", "words"),
     [
         ("utils/copy_data_dir.py", ["DATA", "OUT"]),
-        ("utils/subset_data_dir.py", ["--first", 1, "DATA", "OUT"]),
+        ("utils/subset_data_dir.py", ["--n", 1, "DATA", "OUT"]),
         ("steps/anonymise.py", ["egs/TEMPLATE/conf/systems/b2.yaml", "DATA", "OUT", "OUT/wav"]),
     ],
 )  # fmt: skip

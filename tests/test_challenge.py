@@ -91,11 +91,11 @@ def recipe(here: Path) -> None:
 
 @pytest.mark.usefixtures("recipe")
 def test_a_protocol_sets_what_the_challenge_prescribes() -> None:
-    corpus = {"lda_dim": "150", "chunk_seconds": "4", "command_line": "./run.sh"}
+    corpus = {"lda_dim": "150", "chunk_seconds": "4"}
     for row, protocol, wanted in PRESCRIBED:
         asked = follow_protocol(Asked({**corpus, "protocol": protocol}))
         assert {option: asked[option] for option in wanted} == wanted, row
-    mine = {**corpus, "protocol": "vpc2022", "command_line": "./run.sh --lda-dim 150"}
+    mine = {**corpus, "protocol": "vpc2022", "given": "lda_dim"}
     assert follow_protocol(Asked(mine))["lda_dim"] == "150"
 
 
@@ -332,13 +332,13 @@ def test_percent_without_its_sign_was_taken_for_a_share(tmp_path: Path) -> None:
 def test_a_protocol_is_followed_but_for_what_the_command_says() -> None:
     values = {"protocol": "vpc2024", "attackers": "ignorant", "evaluators": "e/plda",
               "informed_level": "spk", "informed_draws": "4", "genders": "f m",
-              "command_line": "./run.sh --evaluators e/plda"}  # fmt: skip
+              "given": "evaluators"}  # fmt: skip
     asked = follow_protocol(Asked(values))
     assert (asked["attackers"], asked["informed_level"]) == ("semi_informed", "utt")
     assert (asked["evaluators"], asked["genders"]) == ("e/plda", "f m")
     assert asked["informed_draws"] == "1"
     assert follow_protocol(Asked(values | {"protocol": "vpc2026"}))["genders"] == "mixed"
-    assert follow_protocol(Asked({"command_line": ""})).get("protocol") == ""
+    assert follow_protocol(Asked({})).get("protocol") == ""
     other = Asked(values | {"protocol": "vpc1999"})
     refuses("vpc1999.yaml is missing; the nearest names are: vpc", follow_protocol, other)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.recipes import ROOT, Done, link_recipe, put_program, run_words
+from tests.recipes import ROOT, Done, link_recipe, put_program, run_recipe, run_words
 from tests.refusals import refuses
 from tests.toy_recipe import make_toy, stages
 from tests.waiting import LIMIT, ended, wait_for
@@ -468,3 +468,18 @@ def test_the_other_gender_after_one_was_refused(corpus_recipe) -> None:
     """prepare.sh makes both; `data/..._trials_m: exists and was not made by a recipe`."""
     corpus_recipe("--corpus", "mine", "--genders", "f", status=0)
     assert "nothing to do" in corpus_recipe().stdout
+
+
+@pytest.mark.slow
+def test_a_trial_of_a_wrong_label_was_counted(make_data_dir, tmp_path: Path) -> None:
+    """Of sets by a prepare.sh of one's own nothing was checked but ids: a figure of 65 trials stood
+    there with one that is of the enrolled person and said not to be."""
+    conf = "evaluation=e\nsystems=\nevaluators=resemblyzer/cosine\ngenders=f\nnj=1\n"
+    recipe = link_recipe(tmp_path / "mine", conf)
+    for name, speakers in (("train", "b"), ("e_enrolls", "a"), ("e_trials_f", "a")):
+        make_data_dir(tmp_path / "given" / name, {speakers: 2})
+    trials = tmp_path / "given/e_trials_f/trials"
+    trials.write_text("a a-000 target\na a-001 nontarget\n")
+    put_program(recipe / "prepare.sh", "#!/usr/bin/env bash\nmkdir data; cp -r ../given/* data\n")
+    said = run_recipe(recipe, "--stop-stage", "1", status=1).stderr
+    assert "e_trials_f/trials:2: nontarget, but a-001 is spoken by a and a is enrolled" in said

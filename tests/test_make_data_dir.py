@@ -99,11 +99,15 @@ def test_a_speaker_of_two_genders_and_many_faults(tmp_path, capsys):
 def test_a_recording_under_two_ids_was_both_enrolled_and_tried(tmp_path, capsys):
     """Of one person it made targets that are equal, of two people nontargets that are."""
     write_audio(tmp_path / "c.wav")
+    (tmp_path / "link.wav").symlink_to("c.wav")
     rows = [
-        f"{spk}-{n}|{spk}|f|{tmp_path}/c.wav|ONE" for spk, n in (("s1", 1), ("s1", 2), ("s2", 1))
+        f"{spk}-{n}|{spk}|f|{tmp_path}/{name}.wav|ONE"
+        for spk, n, name in (("s1", 1, "c"), ("s1", 2, "c"), ("s2", 1, "c"), ("s2", 2, "link"))
     ]
-    refuses("2 of 3", make, write_table(tmp_path, *rows), tmp_path / "out", kind=LossError)
-    assert f"s2-1: {tmp_path}/c.wav is already that of s1-1" in capsys.readouterr().err
+    refuses("3 of 4", make, write_table(tmp_path, *rows), tmp_path / "out", kind=LossError)
+    told = capsys.readouterr().err
+    for utt, name in (("s2-1", "c"), ("s2-2", "link")):
+        assert f"{utt}: {tmp_path}/{name}.wav is already that of s1-1" in told
 
 
 def test_a_name_in_two_normal_forms_was_two_people(tmp_path):
@@ -137,6 +141,8 @@ def test_the_last_of_several_ages_of_a_speaker_was_taken(tmp_path, capsys):
         ("file,speaker", ["a,s"], ":1: no column file; a header"),
         ("utt spk audio", ["s1-1|s1|a\r"], "dos2unix"),
         ("utt spk audio", ["s1-1|s1|W\udcf6rter"], "not UTF-8"),  # written as Latin-1
+        ("file speaker sex spk", ["a|b|f|c"], "two of the columns file speaker sex spk say"),
+        ("utt spk audio text text", ["s-1|s|a|b|c"], "utt spk audio text text say the same"),
         ("file speaker sex", ["a|A b|f", "c|A_b|f"], "'A b' and 'A_b' would both be called A_b"),
     ],
 )  # fmt: skip

@@ -97,6 +97,21 @@ def test_the_template_is_a_recipe_for_such_a_table(tmp_path, mine):
     assert len(set(table(trials))) == 4
 
 
+@pytest.mark.slow
+def test_a_corrected_table_was_not_noticed(root, mine):
+    """Somebody's sex was put right, and "nothing to do: all steps were up to date" was said. A
+    mistyped column was passed over in silence."""
+    mine.write_text(mine.read_text().replace("text", "Text", 1))
+    done = new_corpus(root, "mine", mine)
+    assert "mine.tsv: columns that nothing reads: Text" in done.stdout
+    folder = root / "egs/mine"
+    options = ("--systems=", "--prepare-options=--enrol-utts 2", "--stop-stage", "0")
+    run_recipe(folder, *options)
+    path = folder / "corpus/utterances.tsv"
+    path.write_text(path.read_text().replace("\temil\tm\t", "\temil\tf\t"))
+    assert "(corpus changed)" in run_recipe(folder, *options, "--dry-run", "full").stdout
+
+
 def write_kaldi(folder: Path) -> Path:
     """Pipes, plain files and segments, of ids that do not all begin with their speaker."""
     write_audio(folder / "wav/long.wav", 4.0)
@@ -106,6 +121,7 @@ def write_kaldi(folder: Path) -> Path:
     (data / "segments").write_text("a-1 r1 0.5 1.5\na-2 r1 3.0 4.2\nx2 r2 0 -1\n")
     (data / "utt2spk").write_text("a-1 a\na-2 a\nx2 b\n")
     (data / "spk2gender").write_text("a f\nb m\n")
+    (data / "spk2age").write_text("a 30\nb 41\n")
     (data / "text").write_text("a-1 one\na-2 two words\nx2 three\n")
     return data
 
@@ -115,8 +131,8 @@ def test_a_kaldi_directory_with_pipes_and_segments(root, tmp_path):
     new_corpus(root, "theirs", data, cwd=tmp_path)
     corpus = root / "egs/theirs/corpus"
     rows = [line.split("\t") for line in (corpus / "utterances.tsv").read_text().splitlines()]
-    assert rows[0] == ["utt", "speaker", "sex", "file", "text"]
-    assert rows[2] == ["a-2", "a", "f", "audio/a-2.flac", "two words"]
+    assert rows[0] == ["utt", "speaker", "sex", "file", "text", "age"]
+    assert rows[2] == ["a-2", "a", "f", "audio/a-2.flac", "two words", "30"]
     assert rows[3][:2] == ["b-x2", "b"]
     lengths = {p.name: soundfile.info(p).duration for p in (corpus / "audio").iterdir()}
     assert lengths == {"a-1.flac": 1.0, "a-2.flac": 1.0, "b-x2.flac": 1.0}
@@ -124,7 +140,7 @@ def test_a_kaldi_directory_with_pipes_and_segments(root, tmp_path):
     cut, _ = soundfile.read(corpus / "audio/a-1.flac")
     assert abs(cut - source[8000:24000]).max() < 1e-4
     (data / "segments").unlink()
-    (data / "text").unlink()
+    (data / "text").unlink(), (data / "spk2age").unlink()
     (data / "wav.scp").write_text("a-1 cat wav/long.wav |\na-2 wav/long.wav\nx2 wav/b.flac\n")
     new_corpus(root, "whole", data, cwd=tmp_path)
     new_corpus(root, "y", tmp_path / "nothing", status=2)

@@ -28,7 +28,6 @@ KINDS = {
     "--check": 2,
     "--enrol": 2,
     "--enrolled": 3,  # numbers; numbers with scores; data
-    "--first": 2,
     "--generator": 3,  # one that is used; whose pseudo-speakers are exported; those compared
     "--model": 2,
     "--no-audio": 2,
@@ -36,7 +35,7 @@ KINDS = {
     "--pairs": 2,
     "--pool": 2,  # x-vectors; voices
     "--sessions": 2,
-    "--speakers": 4,
+    "--speakers": 3,
     "--speech": 2,
     "--training": 2,
 }

@@ -1,5 +1,6 @@
 """The plan of a recipe: what is checked, planned, shown; and that run.sh makes all of it."""
 
+import fcntl
 import json
 import re
 import shutil
@@ -69,8 +70,8 @@ def test_a_model_of_words_and_of_emotions_was_planned_twice(plan: Plan) -> None:
 
 def test_an_attacker_whom_no_evaluator_can_be_was_left_out_in_silence(plan: Plan) -> None:
     def named(attackers: str, **options: str) -> Planned:
-        line = {"command_line": f"./run.sh --attackers '{attackers}'"}
-        return plan(**{"systems": "b2r", "attackers": attackers, **line, **options})
+        asked = {"systems": "b2r", "attackers": attackers, "given": "attackers"}
+        return plan(**{**asked, **options})
 
     target = "white_box on b2r with e/plda: only systems of level const have a target to know"
     refused(f"--attackers: {target} (--systems const_01)", named, attackers="ignorant white_box")
@@ -114,13 +115,24 @@ def test_a_dry_run_of_each_step_was_refused_where_one_of_all_was_not(plan: Plan,
 def test_a_dry_run_changed_the_settings_of_speech_of_others(tmp_path: Path) -> None:
     """Figures of the run before were then out of date."""
     folder = link_recipe(tmp_path, "evaluation=e\nevaluators=resemblyzer/cosine\n")
-    for name in ("exp/external", "a"):
+    for name in ("exp/external", "Bär's"):  # a folder that ended in a traceback
         (folder / name).mkdir(parents=True)
     conf, text = folder / "exp/external/theirs.yaml", '{"anonymiser": "external", "folder": "x"}'
     conf.write_text(text)
-    options = ("--systems=", "--external", "theirs=a new=a", "--dry-run", "--stop-stage", "5")
+    options = (
+        "--systems=",
+        "--external",
+        "theirs=Bär's new=Bär's",
+        "--dry-run",
+        "--stop-stage",
+        "5",
+    )
     run_recipe(folder, *options)
     assert [path.read_text() for path in conf.parent.iterdir()] == [text]
+    with (folder / "exp/.lock").open("w") as held:  # jobs of a run may read them meanwhile
+        fcntl.flock(held, fcntl.LOCK_EX)
+        done = run_recipe(folder, *options, status=2)
+    assert "another run is at work in this folder" in done.stderr
 
 
 def test_a_mistyped_name_in_recipe_conf_was_ignored(tmp_path: Path) -> None:
@@ -197,8 +209,8 @@ def test_what_a_study_cannot_be_asked(corpus, study):
         (corpus / name).mkdir()
     asked = options_of(TEMPLATE / f"{study}.sh") | {"evaluators": "e/plda", "systems": ""}
     for options, message in REFUSED[study]:
-        told = {"command_line": " ".join(f"--{name.replace('_', '-')}=" for name in options)}
-        refuses(re.escape(message), STUDIES[study], Asked(asked | options | told))
+        told = asked | options | {"given": " ".join(options)}
+        refuses(re.escape(message), STUDIES[study], Asked(told))
 
 
 @pytest.mark.parametrize("study", STUDIES)
@@ -216,8 +228,10 @@ def test_sets_that_attackers_cannot_learn_from_together(plan: Plan, corpus: Path
     make_set(corpus / "data/train", "a b")
     make_set(corpus / "data/dev", "b")
     make_set(corpus / "data/e_trials_f", "t")
-    for name, tables in (("x", {}), ("y", {"wav.scp": "corpus/a.wav"})):
-        make_set(corpus / f"other/{name}", "c", **tables)
+    for name, audio in (("x", ""), ("y", "corpus/a.wav")):
+        make_set(corpus / f"other/{name}", "c", **({"wav.scp": audio} if audio else {}))
+    write_file(corpus / "corpus/a.wav", "")  # one of ours, which was taken for theirs
+    (corpus / "data/voices").symlink_to("../other/y")
     make_set(corpus / "other/tested", "c t")
     (corpus / "other/x/spk2gender").unlink()
     for words, why in (
@@ -226,10 +240,11 @@ def test_sets_that_attackers_cannot_learn_from_together(plan: Plan, corpus: Path
         ("../gone/data/train", "../gone/data/train: no such data directory"),
         ("train train", "train is named twice"),
         ("other/x", "other/x/spk2gender is missing"),
-        ("train other/y", "other/y/wav.scp: corpus/a.wav: no such file, as seen from here"),
+        ("train other/y", "other/y/wav.scp: corpus/a.wav: the absolute path of a file is expected"),
         ("train other/tested", "speaker t (1 in all) is also in data/e_trials_f; who is tested"),
     ):
         refused(why, plan, attacker_train=words)
+    refused("--pool-set: data/voices/wav.scp: corpus/a.wav: the absolute", plan, pool_set="voices")
 
 
 @pytest.mark.usefixtures("corpus")
@@ -256,7 +271,7 @@ def test_defaults_go_without_packages_that_are_not_installed(plan, monkeypatch):
     lacking = ("bn", "pyannote/cosine", "moonshine")
     assert {f"left out: {word}: {why}" for word in lacking} <= {*less.notes}
     assert not [out for out in commands(less) if re.search("bn|pyannote|moonshine", out)]
-    named = plan(**options, command_line="--systems x --evaluators=x --asr x")
+    named = plan(**options, given="systems evaluators asr")
     assert commands(named).keys() == commands(whole).keys()
 
 
@@ -315,7 +330,7 @@ def test_speech_of_others_without_enrolment_has_the_attackers_that_it_can(plan, 
 
 def followed(evaluators: str = "e/plda", **options: str) -> Planned:
     """The plan of a protocol, with evaluators that are named."""
-    named = {"evaluators": evaluators, "command_line": f"./run.sh --evaluators {evaluators}"}
+    named = {"evaluators": evaluators, "given": "evaluators"}
     asked = Asked(options_of(TEMPLATE / "run.sh") | named | options)
     return plan_run(follow_protocol(asked))
 
@@ -654,7 +669,14 @@ def test_one_output_has_one_command() -> None:
     tables.add("audio", "exp/a", data="data/a")
     tables.add("audio", "exp/a", data="data/a")
     assert [row.out for row in tables.rows["audio"]] == ["exp/a"]
-    refuses("exp/a is planned twice", tables.add, "audio", "exp/a", data="b", kind=RuntimeError)
+    refuses("exp/a would be made in two ways", tables.add, "audio", "exp/a", data="b")
+
+
+def test_a_system_called_like_a_draw_of_another_was_a_traceback(plan, theirs) -> None:
+    """Both are data/e_trials_f_b2r_draw1."""
+    draw("e_enrolls_b2r")
+    said = "data/e_trials_f_b2r_draw1 would be made in two ways; give"
+    refused(said, plan, systems="b2r", external=f"b2r_draw1={theirs}/one")
 
 
 @pytest.mark.parametrize("name", CASES)

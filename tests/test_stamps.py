@@ -298,7 +298,9 @@ def test_another_version_of_a_user_s_program_was_not_noticed(work):
     """Speech that the earlier one protected went for its own. It may be of another Python."""
     program, conf = Path("theirs/protect.py"), Path("exp/external/theirs.yaml")
     write_file(program, b"print 'one' # f\xfcr\n")
-    write_file(conf, "anonymiser: command\ncommand: python theirs/protect.py {in} {out} . none\n")
+    write_file(
+        conf, "anonymiser: command\ncommand: python theirs/protect.py --how=how {in} {out}\n"
+    )
     command = ["protect", str(conf), "data"]
     make(Path("exp/external/theirs/x.0"), command)
     assert stamps.is_current(Path("exp/external/theirs/x.0"), {})
@@ -306,7 +308,8 @@ def test_another_version_of_a_user_s_program_was_not_noticed(work):
     assert why("exp/external/theirs/x.0", *command) == "the code of theirs/protect.py changed"
     assert not stamps.is_current(Path("exp/external/theirs/x.0"), {})
     make(Path("exp/external/theirs/x.0"), command)
-    assert why("exp/external/theirs/x.0", *command) is None
+    Path("how").write_text("otherwise")  # a file behind an option's = was not noticed either
+    assert why("exp/external/theirs/x.0", *command) == "how changed"
     Path("broken.yaml").write_text("command: [\n")
     make(Path("told"), ["protect", "broken.yaml"])  # by the step itself
 
@@ -337,6 +340,18 @@ def test_speech_that_others_name_from_a_folder_above_was_not_read_again(work):
     make(Path("taken"), ["anonymise", "--external", str(folder)])
     assert why("taken", "anonymise", "--external", str(folder)) is None
     audio.write_bytes(b"two")
+    assert why("taken", "anonymise", "--external", str(folder)) == f"{folder} changed"
+
+
+def test_a_path_of_others_that_is_also_one_of_ours_was_not_read_again(work, monkeypatch):
+    """Both recipes have exp/wav/a.wav; the speech that is measured is theirs, ours was digested."""
+    for place, text in (("ours/exp/wav/a.wav", "ours"), ("theirs/exp/wav/a.wav", "one"),
+                        ("theirs/data/x_anon/wav.scp", "a exp/wav/a.wav\n")):  # fmt: skip
+        write_file(place, text)
+    folder = Path("theirs/data/x_anon").absolute()
+    monkeypatch.chdir("ours")
+    make(Path("taken"), ["anonymise", "--external", str(folder)])
+    Path(find_names(folder)["a"]).write_text("two")
     assert why("taken", "anonymise", "--external", str(folder)) == f"{folder} changed"
 
 

@@ -63,7 +63,6 @@ def main(
     utt_prefix: Annotated[str, "The prefix that utterance ids get", "TEXT"] = "",
     utt_suffix: Annotated[str, "The suffix that utterance ids get", "TEXT"] = "",
     spk_prefix: Annotated[str, "The prefix that speaker ids get", "TEXT"] = "",
-    spk_suffix: Annotated[str, "The suffix that speaker ids get", "TEXT"] = "",
     spk_as_prefix: Annotated[
         bool, "Put `<speaker>-` before utterance ids that do not begin with their speaker",
     ] = False,
@@ -71,7 +70,7 @@ def main(
     data = load_source(source)
 
     def speaker(spk: str) -> str:
-        return f"{spk_prefix}{spk}{spk_suffix}"
+        return f"{spk_prefix}{spk}"
 
     utts = {utt: f"{utt_prefix}{utt}{utt_suffix}" for utt in data.utt2spk}
     if spk_as_prefix:

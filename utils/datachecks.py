@@ -382,12 +382,12 @@ def _check_audio(tables: Mapping[str, FileTable], opened: bool) -> Iterator[Prob
         return
     by_file: dict[str, list[str]] = {}
     for key, name in table.rows.items():
-        by_file.setdefault(name, []).append(key)
-    for name, keys in by_file.items():
+        by_file.setdefault(os.path.realpath(name), []).append(key)
+    for keys in by_file.values():
         if len(keys) > 1:
             every = len(keys) == len(table.rows)
             whose = "all ids have" if every else f"{few(keys)} have"
-            message = f"{whose} the same audio file {name}"
+            message = f"{whose} the same audio file {table.rows[keys[0]]}"
             yield table.problem(keys[0], "same file", message, "check the paths", every)
     rates: Counter[int] = Counter()
     for key, name in table.rows.items():

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 
 ABSENT = "absent"
@@ -158,13 +159,17 @@ def _read_yaml(path: str | Path) -> str:
 
 def read_scp(path: Path) -> dict[str, None]:
     """Files in the lines of an .scp: paths relative to here or, in others' data directories, to a
-    folder above it; for a command (`... |`), those of its words that are files."""
+    folder above it (both, where both are there); for a command (`... |`), those of its words that
+    are files."""
     there, above = os.path.exists, [*map(str, path.absolute().parents)]  # Path.exists takes longer
+    ours = os.getcwd() in above  # noqa: PTH109
 
-    def find(name: str) -> str:
-        if name.startswith("/") or there(name):
-            return name
-        return next(filter(there, (f"{folder}/{name}" for folder in above)), name)
+    def find(name: str) -> Iterator[str]:
+        here = name.startswith("/") or there(name)
+        if here:
+            yield name
+        if not here or not (ours or name.startswith("/")):
+            yield next(filter(there, (f"{folder}/{name}" for folder in above)), name)
 
     files: dict[str, None] = {}
     for line in path.read_bytes().decode("utf-8", "replace").split("\n"):
@@ -173,9 +178,10 @@ def read_scp(path: Path) -> dict[str, None]:
         if match and (match["file"] in files or Path(match["file"]).is_file()):
             named = match["file"]
         if named.endswith("|"):
-            files |= dict.fromkeys(filter(os.path.isfile, map(find, _words(named))))
+            every = chain.from_iterable(map(find, _words(named)))
+            files |= dict.fromkeys(filter(os.path.isfile, every))
         elif named:
-            files[find(named)] = None
+            files |= dict.fromkeys(find(named))
     return files
 
 

@@ -29,6 +29,7 @@ from utils.tables import PARTIAL, few, write_json
 
 GRACE = 20.0  # seconds: longer than a launcher needs to cancel its jobs
 OWNED, COMMAND = "PSEUDOVOX_OWNED", "PSEUDOVOX_COMMAND"  # in the environment
+LOCK = Path("exp/.lock")
 STEPS = Path("exp/steps.log")  # of the last run: each step, and why it was made
 APART = 10.0  # seconds between two lines on steps
 Command = tuple[launching.Request | None, list[Job]]  # a launcher's, or none, and its jobs
@@ -69,6 +70,7 @@ class Driver:
         self.name, self.recipe, self.options = name, recipe, options
         self.script, self.plan, self.sum_up = script, plan, sum_up
         self.dry = options["dry_run"]
+        self.is_dry = self.dry != "false"
         self.jobs = Jobs(GRACE)
         self.seen: set[str] = set()  # outputs that are up to date, or were begun
         self.total = 0  # steps of these stages, as far as the plan knows
@@ -83,11 +85,6 @@ class Driver:
     def nj(self) -> int:
         """Number of cores, which the plan has checked."""
         return int(self.options["nj"])
-
-    @property
-    def is_dry(self) -> bool:
-        """Whether this is a dry run."""
-        return self.dry != "false"
 
     def run(self) -> int:
         """Run the requested stages; return the exit status. UserError if the script has none of
@@ -199,12 +196,10 @@ class Driver:
 
     def _lock(self) -> None:
         """Lock the folder, and start the guard; whatever is started inherits both files."""
-        path = Path("exp/.lock")
-        own = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+        own = lock_folder(LOCK, self.options["command_line"])
         _, pipe = os.pipe()
         for fd in (own, pipe):
             os.set_inheritable(fd, True)
-        lock_folder(path, own, self.options["command_line"])
         start_guard(pipe, own)
 
     # ---- A dry run.

@@ -179,13 +179,15 @@ def refuse_living_job(log: Path) -> None:
     raise UserError(f"{log}: a job of another run still writes it, {who}; wait, or end it{end}")
 
 
-def lock_folder(path: Path, fd: int, command: str) -> None:
-    """Lock a recipe's lock file for this process, and write the holder and time into it.
+def lock_folder(path: Path, command: str) -> int:
+    """Lock a recipe's lock file for this process, write the holder and time into it, and return it
+    open.
 
     Raises UserError that names the other run, or a killed run's processes that would not end. A
     file system without locks keeps out only runs of this machine.
     """
     host = os.uname().nodename
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
     try:
         mine = lock(fd)
     except OSError as error:
@@ -203,6 +205,7 @@ def lock_folder(path: Path, fd: int, command: str) -> None:
     since = time.strftime("%Y-%m-%d %H:%M:%S")
     os.ftruncate(fd, 0)
     os.write(fd, f"pid {os.getpid()} on {host} since {since}: {command}\n".encode())
+    return fd
 
 
 def _read_owner(path: Path, host: str) -> tuple[str, int | None]:

@@ -7,11 +7,11 @@
 #
 # A line `## TITLE` begins a group of --help. The block may end in `. FOLDER/options.sh`, whose variables are also options: those that several scripts share.
 # --config FILE reads `name=value` lines (nothing in it is run); the command line wins over it,
-# wherever it stands. --help shows the block's comments. `--` ends the options. What follows the
-# options is left in "$@"; an option there is an error. A value is text: it is never evaluated.
+# wherever it stands. --help shows the block's comments. `--` ends the options. What follows is
+# left in "$@"; an option there is an error. A value is text: it is never evaluated.
 # $command_line keeps what the script was called with, quoted for a shell.
 # Where the default is true or false, or a number, so must the value be; a comment that ends in [WORD] also allows
-# this value. Wrong usage exits with 2. The names of all options are left in option_names, those of --config in config_names.
+# this value. Wrong usage exits with 2. option_names has the names of all options, given_names of those given.
 
 _po_fail() {
   printf '%s: %s\n' "${0##*/}" "$*" >&2
@@ -121,7 +121,7 @@ _po_read_config() {
     while [[ $value == *[[:blank:]] ]]; do value=${value%?}; done
     _po_check_name "$name" "$1:$number: $name"
     _po_check_value "$name" "$value" "$1:$number: $name"
-    _po_set+=("$name" "$value") config_names+=("$name")
+    _po_set+=("$name" "$value") given_names+=("$name")
   done <"$1"
 }
 
@@ -133,7 +133,7 @@ _po_script=${BASH_SOURCE[1]-}
 # What may be meant as true or false, of which _po_check_value takes two spellings.
 _po_truth='^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee]|[Yy][Ee][Ss]|[Nn][Oo]|[Oo][Nn]|[Oo][Ff][Ff])$'
 declare -A _po_comment=() _po_default=() _po_title=()
-config_names=() _po_names=() _po_head='' _po_set=() _po_given=() _po_configs=() _po_ended=false _po_wants_help=false _po_home=~
+given_names=() _po_names=() _po_head='' _po_set=() _po_given=() _po_configs=() _po_ended=false _po_wants_help=false _po_home=~
 _po_read_block "$_po_script"
 for _po_name in "${_po_names[@]}"; do
   if [[ -v $_po_name ]]; then _po_default[$_po_name]=${!_po_name}; fi
@@ -175,7 +175,7 @@ while [[ $# -gt 0 ]]; do
     _po_configs+=("$_po_value")
   else
     _po_check_value "$_po_name" "$_po_value" "$_po_option"
-    _po_given+=("$_po_name" "$_po_value")
+    _po_given+=("$_po_name" "$_po_value") given_names+=("$_po_name")
   fi
 done
 
@@ -185,7 +185,7 @@ if ! $_po_ended; then
   done
 fi
 for _po_value in "${_po_configs[@]}"; do _po_read_config "$_po_value"; done
-_po_set+=("${_po_given[@]}") # last, for the command line wins
+_po_set+=("${_po_given[@]}") # the command line wins
 for ((_po_i = 0; _po_i < ${#_po_set[@]}; _po_i += 2)); do
   _po_value=${_po_set[_po_i + 1]}
   [[ ${_po_value%%/*} != '~' ]] || _po_value=$_po_home${_po_value#'~'} # bash leaves --corpus=~/x as it is

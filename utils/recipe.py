@@ -79,14 +79,14 @@ class Tables:
         cut: bool = False,
         **values: Value,
     ) -> str:
-        """Plan a step, unless it is planned already; returns OUT. RuntimeError for two steps that
-        make one output."""
+        """Plan a step, unless it is planned already; returns OUT. UserError for two steps that
+        make one output, as where a system is called like another one's second draw."""
         row = Row(table, (out, *also), tuple(maybe), {**values, "out": out}, cut)
         before = self._made.setdefault(out, row)
         if before is row:
             self.rows[table].append(row)
         elif before.values != row.values:
-            raise RuntimeError(f"{out} is planned twice: {before.values}, {row.values}")
+            raise UserError(f"{out} would be made in two ways; give a system or set another name")
         return out
 
     def every_out(self) -> Collection[str]:

@@ -40,7 +40,7 @@ recipe_say() {
 # end_recipe LAST_STAGE RESULTS [FILE]: run all that was said. RESULTS: where results are; FILE: what is said before that;
 # {table} stands for its first output.
 end_recipe() {
-  local name words=("command_line=$command_line" "configured=${config_names[*]-}")
+  local name words=("command_line=$command_line" "given=${given_names[*]-}")
   for name in "${!corpus_setting[@]}"; do words+=("$name=${!name-${corpus_setting[$name]}}"); done
   for name in "${option_names[@]}"; do words+=("$name=${!name}"); done
   for name in "${!job_options[@]}"; do recipe_say job_options "$name" "${job_options[$name]}"; done

@@ -205,7 +205,8 @@ def _programs_in(word: str) -> list[str]:
     with suppress(UserError, ValueError):  # the step itself says what is wrong with them
         if word.endswith(".yaml") and is_settings(word) and b"command" in settings_text(word):
             command = shlex.split(str(read_settings(word).get("command", "")))
-            return [name for name in command if os.path.isfile(name)]  # noqa: PTH113 - a long word
+            named = chain.from_iterable(map(names_in, command))  # also --settings=FILE
+            return [name for name in named if os.path.isfile(name)]  # noqa: PTH113 - a long word
     return []
 
 
@@ -315,13 +316,14 @@ def is_current(folder: Path, known: dict[Path, bool]) -> bool:
     if folder not in known:
         stamp = read_stamp(folder) or {}
         then = {**stamp.get("inputs", {}), **stamp.get("code", {})}
-        inputs, code = _digest_words([folder], list(then))
-        known[folder] = (
-            "outputs" in stamp
-            and {**inputs, **code} == then
-            and digests.contents(folder, ours=True) == stamp["outputs"]
-            and all(is_current(home, known) for home in _homes(inputs))
-        )
+        with digests.remembering(MEMORY):
+            inputs, code = _digest_words([folder], list(then))
+            known[folder] = (
+                "outputs" in stamp
+                and {**inputs, **code} == then
+                and digests.contents(folder, ours=True) == stamp["outputs"]
+            )
+        known[folder] = known[folder] and all(is_current(home, known) for home in _homes(inputs))
     return known[folder]
 
 

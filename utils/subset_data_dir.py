@@ -23,21 +23,14 @@ def choose(data: DataDir, how: str, value: int | str, seed: int) -> Sequence[str
     if how == "spk-list":
         return [utt for spk in listed(data.spk2utt, str(value), data) for utt in data.spk2utt[spk]]
     value = int(value)
-    if how == "speakers":
-        speakers = draw(data.spk2utt, value, seed, "speaker")
-        return [utt for spk in speakers for utt in data.spk2utt[spk]]
     if not 1 <= value <= len(utts) and (how != "per-spk" or value < 1):
         raise UserError(f"{value} utterances are asked for; {data.path} has {len(utts)}")
-    match how:
-        case "n":
-            return draw(utts, value, seed, "utterance")
-        case "per-spk":
-            of_speakers = data.spk2utt.values()
-            chosen = [draw(of, min(value, len(of)), seed, "utterance") for of in of_speakers]
-            return [utt for of_speaker in chosen for utt in of_speaker]
-        case "evenly":  # as Kaldi's subset_data_dir.sh does
-            return [utts[index * len(utts) // value] for index in range(value)]
-    return utts[:value]  # first
+    if how == "n":
+        return draw(utts, value, seed, "utterance")
+    if how == "evenly":  # as Kaldi's subset_data_dir.sh does
+        return [utts[index * len(utts) // value] for index in range(value)]
+    each = (draw(of, min(value, len(of)), seed, "utterance") for of in data.spk2utt.values())
+    return [utt for chosen in each for utt in chosen]
 
 
 def listed(known: Collection[str], path: str, data: DataDir) -> list[str]:
@@ -58,9 +51,6 @@ def main(
         int | None, "Take N utterances of each speaker at random (all, where a speaker has fewer)",
         "N",
     ] = None,
-    speakers: Annotated[int | None, "Take all utterances of N speakers at random", "N"] = None,
-    first: Annotated[int | None, "Take the first N utterances (C order)", "N"] = None,
-
     evenly: Annotated[
         int | None, "Take N utterances at even steps through the list, as Kaldi's own tool does",
         "N",
@@ -74,8 +64,7 @@ def main(
     seed: Seed = 0,
 ) -> None:  # fmt: skip
     options = {
-        "n": n, "per-spk": per_spk, "speakers": speakers, "first": first, "evenly": evenly,
-        "utt-list": utt_list, "spk-list": spk_list,
+        "n": n, "per-spk": per_spk, "evenly": evenly, "utt-list": utt_list, "spk-list": spk_list,
     }  # fmt: skip
     given = {name: value for name, value in options.items() if value is not None}
     if len(given) != 1:
@@ -89,5 +78,5 @@ def main(
         f"{target}: {len(kept)} of {len(data.utt2spk)} utterances, "
         f"{len(names)} of {len(data.spk2utt)} speakers"
         + (f", {len(tables.get('trials', []))} of {len(data.trials)} trials" if data.trials else "")
-        + (f" (seed {seed})" if n or per_spk or speakers else ""), *notes, sep="\n"
+        + (f" (seed {seed})" if n or per_spk else ""), *notes, sep="\n"
     )  # fmt: skip

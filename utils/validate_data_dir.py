@@ -14,19 +14,21 @@ from typing import Annotated
 from utils.commands import program
 from utils.datachecks import Problem, validate_data_dir
 
+MOST = 20  # faults of each kind that are shown for a file
 
-def tell(data: str, problems: Sequence[Problem], most: int) -> bool:
+
+def tell(data: str, problems: Sequence[Problem]) -> bool:
     """Print the problems of a data directory, errors first, and return whether it is valid. Of each
-    kind in a file at most `most` lines are printed, and how many more there are."""
+    kind in a file at most MOST lines are printed, and how many more there are."""
     groups: dict[tuple[bool, Path, str], list[Problem]] = {}
     for problem in sorted(problems, key=lambda problem: not problem.fatal):
         groups.setdefault((problem.fatal, problem.path, problem.kind), []).append(problem)
     for (fatal, path, kind), alike in groups.items():
         word = "error" if fatal else "warning"
-        for problem in alike[:most]:
+        for problem in alike[:MOST]:
             print(f"{word}: {problem}", file=sys.stderr)
-        if len(alike) > most:
-            more = f"{len(alike) - most} more of this kind ({kind})"
+        if len(alike) > MOST:
+            more = f"{len(alike) - MOST} more of this kind ({kind})"
             print(f"{word}: {path}: {more}", file=sys.stderr)
     n_errors = sum(problem.fatal for problem in problems)
     state = "valid" if n_errors == 0 else "not valid"
@@ -45,11 +47,10 @@ def main(
         str | None, "The data directory of the speakers whom trials may name (left out: "
         "E_enrolls beside E_trials_f and E_trials_m, where it is there)", "DIR",
     ] = None,
-    most: Annotated[int, "The number of faults of each kind that are shown for a file", "N"] = 20,
 ) -> int:  # fmt: skip
     wanted = (*(() if no_wav else ("wav.scp",)), "utt2spk", "spk2utt")
     valid = True
     for path in data:
         problems = validate_data_dir(path, need=wanted, audio=not no_audio, models=models)
-        valid = tell(path, problems, most) and valid
+        valid = tell(path, problems) and valid
     return 0 if valid else 2

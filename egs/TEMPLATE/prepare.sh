@@ -12,7 +12,7 @@ speakers=                # speakers of each sex to evaluate, drawn by the seed; 
 enrol_utts=5             # enrolment utterances of each of them
 seed=0                   # of the choice of speakers and enrolment utterances
 allow_loss=0             # recordings that may be left out (no text, unreadable audio)
-download=false           # accepted because every corpus is; there is nothing to fetch
+download=false           # nothing to fetch
 nj=2                     # audio files read at a time
 
 . ./path.sh

@@ -57,7 +57,7 @@ fi
 
 if in_stage 1 "audio: every file opened, rates and durations"; then
   each joined_sets 'utils/combine_data_dirs.py {out} {sources}' # of --attacker-train
-  each audio 'utils/check_audio.py {data} {out}'
+  each audio 'utils/check_audio.py {data} {out}' 'utils/validate_data_dir.py --no-audio {data}'
 fi
 
 if in_stage 2 "evaluators: train speaker encoders"; then

@@ -13,9 +13,8 @@ from local.plan.needs import Recipe, as_protected, find_recogniser, repeated, sa
 from local.protocols.attackers import ALIGNED, AttackedSystem, Attempt, plan_attacks
 from steps.emotion.recognisers import RECOGNISERS, EmotionKind
 from utils.cli import UserError
-from utils.digests import remembering
 from utils.registry import match
-from utils.stamps import MEMORY, is_current
+from utils.stamps import is_current
 
 # ---- Attacks: scores of trial lists and of all pairs, and the figures of both.
 
@@ -326,8 +325,7 @@ class Attacks:
         def is_there(one: Listed) -> bool:
             scores = [str(Path(run.scores).parent) for run in (one, *self.further_runs(one))]
             folders = [f"exp/metrics/{one.unprotected}", *scores]
-            with remembering(MEMORY):
-                return all(of in made or is_current(Path(of), known) for of in folders)
+            return all(of in made or is_current(Path(of), known) for of in folders)
 
         lists = {*product((ORIGINAL, *self.systems), self.recipe.genders)}
         own = {one.path for one in (*self.all, *self.fused)}

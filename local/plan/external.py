@@ -14,7 +14,7 @@ from local.plan.options import Asked, find_learnt, once
 from steps.anonymisers.external import find_names, find_suffix
 from utils.cli import UserError
 from utils.settings import is_settings, name_settings, read_settings
-from utils.tables import read_map, write_json
+from utils.tables import few, read_map, write_json
 
 FOLDER = Path("exp/external")
 ENROLMENT, TRAINING = "enrolment", "training"  # parts that may be missing
@@ -158,19 +158,15 @@ def look_at(conf: str, sets: Sequence[str], train: str) -> Found:
         elif missing:
             raise UserError(
                 f"{name}: {folders[one]} lacks {len(missing)} of {len(utts)} utterances of "
-                f"data/{one}: {_some(missing)}; give them, or take the system out"
+                f"data/{one}: {few(missing)}; give them, or take the system out"
             )
     for folder, stems in known.items():
         if strange := sorted(stems.difference(every)):
             notes.append(
                 f"{name}: {folder}: {len(strange)} of {len(names[folder])} files are of no "
-                f"utterance of these sets: {_some(strange)}"
+                f"utterance of these sets: {few(strange)}"
             )
     return Found(tuple(lacks), tuple(notes), behind)
-
-
-def _some(names: Sequence[str]) -> str:
-    return f"{' '.join(names[:3])}{' ...' if names[3:] else ''}"
 
 
 # Folders of a challenge that hold no training set, with a suffix or none.

@@ -1,6 +1,5 @@
 """Needs of evaluators and systems, steps that meet them, and steps that protect speech."""
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -20,7 +19,7 @@ from local.plan.evaluators import (
 )
 from local.plan.external import ENROLMENT, Found, folder_for, look_at, settings_of
 from local.plan.labels import ORIGINAL, Labels, Words, label_of
-from local.plan.options import Asked, Learnt, check_learnt, find_learnt, need_conf
+from local.plan.options import Asked, Learnt, check_learnt, check_paths, find_learnt, need_conf
 from local.protocols.attackers import FINETUNED, SHARED_LEVELS
 from local.protocols.trials import MIXED
 from steps.anonymisers.registry import Description, describe_system
@@ -33,8 +32,6 @@ from utils.tables import read_json_object
 
 # Stages of run.sh of which a plan asks whether they are run.
 PREPARE, MEASURE, UTILITY = 0, 9, 10
-
-_GIVEN = re.compile("external:.")  # a need of a system whose speech somebody else has made
 
 
 @cache
@@ -186,6 +183,7 @@ class Recipe:
                     f"{option}: data/{name} is missing; link or make it, or name it in "
                     "also_prepared if prepare.sh makes it"
                 )
+            check_paths(f"{option}: data/{name}", f"data/{name}")
         learnt = find_learnt(asked)
         if asked.get("attacker_train"):
             check_learnt(learnt, made, sets)
@@ -303,11 +301,16 @@ class Recipe:
 
     def is_given(self, system: str) -> bool:
         """Whether somebody else has made a system's speech."""
-        return any(map(_GIVEN.match, self.describe(system).needs))
+        return any(self._externals(system))
+
+    def _externals(self, system: str) -> list[str]:
+        """Folders of a system of somebody else; empty ones of a command, which makes the speech."""
+        parts = (need.partition(":") for need in self.describe(system).needs)
+        return [folder for kind, _, folder in parts if kind == "external"]
 
     def n_draws(self, system: str) -> int:
         """Runs of a system that are attacked: --draws of a random one, whose speech we make."""
-        is_ours = not any(need.startswith("external:") for need in self.describe(system).needs)
+        is_ours = not self._externals(system)
         return int(self.asked.get("draws", "1")) if is_ours and self.is_random(system) else 1
 
     def shares_voices(self, system: str) -> bool:
@@ -484,7 +487,7 @@ class Recipe:
     def _speech(self, system: str, name: str, options: Sequence[str]) -> tuple[str, Sequence[str]]:
         """Folder of a set's externally protected speech, and the options with its draw: attackers
         have the enrolment of the second draw. A command's speech is planned first."""
-        if not any(need.startswith("external:") for need in self.describe(system).needs):
+        if not self._externals(system):
             return "", options
         conf = self.conf(system)
         train = name if name in (self.train, self.learnt.name) else ""

@@ -1,7 +1,6 @@
 """Options of a recipe, checked before anything is made, and the sets that attackers learn from."""
 
 import re
-import shlex
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -63,10 +62,6 @@ class Asked:
         once(option, words)
         return tuple(words)
 
-    def numbers(self, name: str) -> Words:
-        """The whole numbers above 0 of an option."""
-        return self.choice(name, "[1-9][0-9]*", A_NUMBER)
-
     def number(self, name: str, least: int = 1) -> int:
         """The one whole number of an option."""
         text, expected = self.get(name), f"a whole number from {least} on is expected"
@@ -79,16 +74,10 @@ class Asked:
         """Whether a stage is among those to run."""
         return int(self["stage"]) <= stage <= int(self["stop_stage"])
 
-    def sizes(self) -> Words:
-        """The sizes of --sizes."""
-        return self.choice("sizes", "[2-9]|[1-9][0-9]+", "a whole number from 2 on is expected")
-
 
 def options_given(asked: Asked) -> set[str]:
     """Names of the options set on the command line or in its --config file."""
-    words = (word.partition("=")[0] for word in shlex.split(asked["command_line"]))
-    own = {word[2:].replace("-", "_") for word in words if word.startswith("--")}
-    return own.union(asked.get("configured").split())
+    return set(asked.get("given").split())
 
 
 def follow_protocol(asked: Asked) -> Asked:
@@ -169,9 +158,7 @@ def check_learnt(learnt: Learnt, made: Collection[str], tested: Collection[str])
             raise UserError(f"{option}: no such data directory; its corpus's run.sh makes it")
         if speakers and not Path(folder, "spk2gender").is_file():
             raise UserError(f"{option}/spk2gender is missing; it says who is f and who is m")
-        audio = next(iter(read_map(f"{folder}/wav.scp").values()), "") if speakers else ""
-        if audio and not Path(audio).is_file():
-            raise UserError(f"{option}/wav.scp: {audio}: no such file, as seen from here")
+        check_paths(option, folder)
         if both := sorted(speakers & rival.keys()):
             what = "leave out whom both have, or give those of one other ids, if they are others"
             where = rival[both[0]]
@@ -181,6 +168,14 @@ def check_learnt(learnt: Learnt, made: Collection[str], tested: Collection[str])
                 f"{option}: speaker {both[0]} ({len(both)} in all) is also in {where}; {what}"
             )
         rival |= dict.fromkeys(speakers, folder)
+
+
+def check_paths(option: str, folder: str) -> None:
+    """UserError where the audio of another corpus's set would be looked for among this one's."""
+    table, ours = Path(folder, "wav.scp"), Path(folder).resolve().parent == Path("data").resolve()
+    paths = read_map(table, rest_of_line=True).values() if table.is_file() and not ours else ()
+    if (audio := next(iter(paths), "/")) and not (audio[0] == "/" and Path(audio).exists()):
+        raise UserError(f"{option}/wav.scp: {audio}: the absolute path of a file is expected")
 
 
 def _speakers_of(folder: str) -> set[str]:

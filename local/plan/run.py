@@ -30,10 +30,9 @@ from local.protocols.trials import MIXED
 from steps.anonymisers.registry import describe_system
 from steps.speaker.kinds import MOONSHINE, kind_of
 from utils.cli import UserError, refusing
-from utils.digests import remembering
 from utils.recipe import Planned
 from utils.settings import is_settings
-from utils.stamps import MEMORY, is_current, made_by, read_stamp
+from utils.stamps import is_current, made_by, read_stamp
 from utils.tables import read_json_object
 
 # ---- Options of earlier runs: their figures stay in the report as long as they are up to date.
@@ -46,7 +45,7 @@ FLAGS = ("prosody", "quality", "controls")
 FREE = (
     *LISTS, *FLAGS, "stage", "stop_stage", "nj", "download", "dry_run", "corpus",
     "prepare_options", "also_prepared", "corpus_name", "corpus_note", "report_audio",
-    "drop", "command_line", "configured", "trainings", "external",
+    "drop", "command_line", "given", "trainings", "external",
     "external_command", "protocol", "protocol_training",
 )  # fmt: skip
 
@@ -123,8 +122,7 @@ def plan_report(own: Recipe, attacks: Attacks, utility: Utility) -> list[str]:
             return own.asked.runs(stage) or Path(folder, mark).exists()
         if not Path(folder, DONE).is_file():
             return False
-        with remembering(MEMORY):
-            current = is_current(Path(folder), known)
+        current = is_current(Path(folder), known)
         if of.evaluator == EVERYBODY:  # of all attackers, some of whom --drop may have taken out
             read, row = (read_stamp(Path(folder)) or {}).get("inputs", {}), rows[folder].values
             current = current and read.keys() <= {row["utt2spk"], *row["lists"]}

@@ -11,15 +11,14 @@ from local.plan.evaluators import Evaluator, find_evaluator, is_of_voices
 from local.plan.external import Speech, read_external
 from local.plan.labels import ORIGINAL, Family, Labels, read_labels
 from local.plan.needs import Recipe, as_protected, repeated
-from local.plan.options import Asked, need_conf, need_folders, options_given
+from local.plan.options import A_NUMBER, Asked, need_conf, need_folders, options_given
 from local.protocols.attackers import ATTACKERS
 from steps.anonymisers.registry import describe_system
 from steps.speaker.kinds import VOICE
 from utils.cli import UserError
-from utils.digests import remembering
 from utils.recipe import Planned
 from utils.settings import read_settings, write_settings
-from utils.stamps import MEMORY, is_current
+from utils.stamps import is_current
 
 
 def _planned(recipe: Recipe) -> Planned:
@@ -63,7 +62,7 @@ class Nist:
     """
 
     def __init__(self, asked: Asked) -> None:
-        self.tested = asked.numbers("tested")
+        self.tested = asked.choice("tested", "[1-9][0-9]*", A_NUMBER)
         self.recipe = recipe = _begin(asked)
         self.sources = asked["sources"].split() or [f"data/{name}" for name in recipe.trials]
         need_folders(self.sources)
@@ -211,7 +210,8 @@ class Generators:
     def plan(self) -> Planned:
         """Plan x-vectors and needs; the threshold; capacities, times, and the results."""
         recipe, voice, out = self.recipe, self.voice, self.out
-        sizes = recipe.asked.sizes()
+        from_two = "a whole number from 2 on is expected"
+        sizes = recipe.asked.choice("sizes", "[2-9]|[1-9][0-9]+", from_two)
         recipe.asked.number("vectors")
         recipe.encoder(voice)
         for name in recipe.sets:
@@ -301,8 +301,7 @@ class Generators:
         """Whether run.sh has made a folder, which is up to date; a note tells if it is not."""
         if not Path(folder, ".done").is_file():
             return False
-        with remembering(MEMORY):
-            current = is_current(Path(folder), self.known)
+        current = is_current(Path(folder), self.known)
         if not current:
             note = f"out of date, and not shown: {folder}; ./run.sh makes it anew"
             self.recipe.notes.append(note)

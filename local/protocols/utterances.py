@@ -32,7 +32,11 @@ from utils.tables import StrPath, read_lines, read_map, sort_ids, split_fields
 
 COLUMNS = ("utt", "spk", "audio")
 PEOPLES = {"file": "audio", "speaker": "spk", "sex": "gender"}
-_TABLES = {"text": "text", "emotion": "utt2emotion", "language": "utt2lang"}  # of columns
+_TABLES = {
+    "gender": "spk2gender", "text": "text", "emotion": "utt2emotion", "language": "utt2lang",
+    "age": "spk2age",
+}  # fmt: skip
+READ = ("utt", *PEOPLES, *_TABLES)  # columns of people's own
 
 Row = dict[str, str]
 
@@ -47,9 +51,11 @@ class Fault:
 
 
 def read_utterances(path: StrPath) -> list[Row]:
-    """Read the rows, sorted by id. UserError for no rows, a ragged row, or an id twice."""
+    """Read the rows, sorted by id. UserError for no rows, a ragged row, a column or an id twice."""
     lines = read_lines(path)
     header = next((line.split("\t") for _, line in lines), [])
+    if len({PEOPLES.get(name, name) for name in header}) < len(header):
+        raise UserError(f"{path}:1: two of the columns {' '.join(header)} say the same; keep one")
     if "utt" not in header or "file" in header:
         lines = iter([*_named(Path(path), header, lines)])
         header = [PEOPLES.get(name, name) for name in dict.fromkeys(("utt", *header))]
@@ -155,7 +161,7 @@ def find_faults(
         ]:
             kind = faulty[0]
             message = f"its {kind} is {row[kind]!r}; one word is expected"
-        elif (first := heard.setdefault(row["audio"], utt)) != utt:
+        elif (first := heard.setdefault(os.path.realpath(row["audio"]), utt)) != utt:
             kind, message = "audio", f"{row['audio']} is already that of {first}"
         elif problem := audio[utt].problem:
             kind, message = "audio", f"{row['audio']} {problem}"
@@ -189,7 +195,7 @@ def make_tables(
         "wav.scp": {row["utt"]: row["audio"] for row in rows},
         "utt2dur": {row["utt"]: f"{audio[row['utt']].seconds:.4f}" for row in rows},
     }
-    for column, table in {"gender": "spk2gender", "age": "spk2age", **_TABLES}.items():
+    for column, table in _TABLES.items():
         if column in rows[0]:
             key = "spk" if table.startswith("spk") else "utt"
             tables[table] = {row[key]: " ".join(row[column].split()) for row in rows}
@@ -268,9 +274,10 @@ OVERSHOOT = 0.5  # s that a segment may end behind its recording, as for Kaldi's
 def rows_of_kaldi(
     path: Path, out: Path, progress: Callable[[Iterable[str]], Iterable[str]]
 ) -> Iterator[Row]:
-    """Rows `utt speaker sex file`, with `text` and `emotion` where the directory has them, by
-    recording. What a command prints, and each segment, becomes <out>/audio/<utt>.flac, and its
-    `file` is relative to `out`.
+    """Rows `utt speaker sex file`, with what else of READ the directory has, by recording.
+
+    What a command prints, and each segment, becomes <out>/audio/<utt>.flac, and its `file` is
+    relative to `out`.
 
     Paths and commands of wav.scp are those of the current folder, paths of any above the directory,
     too. UserError: a command that fails, a recording that cannot be read, a segment outside of it.
@@ -354,11 +361,11 @@ def _id_of(data: DataDir, utt: str) -> str:
 
 
 def _row(data: DataDir, utt: str, file: str) -> Row:
-    spk, genders = data.utt2spk[utt], data.spk2gender or {}
-    tables: Mapping[str, Mapping[str, str]] = data.tables
-    more = {
-        column: " ".join(split_fields(tables[name][utt]))
+    spk, tables = data.utt2spk[utt], data.tables
+    said = {
+        column: " ".join(split_fields(tables[name][spk if name.startswith("spk") else utt]))
         for column, name in _TABLES.items()
         if name in tables
     }
-    return {"utt": _id_of(data, utt), "speaker": spk, "sex": genders[spk], "file": file, **more}
+    own = {"utt": _id_of(data, utt), "speaker": spk, "sex": said.pop("gender"), "file": file}
+    return own | said

@@ -18,7 +18,7 @@ from utils.cli import UserError, refusing
 from utils.datadir import DataDir
 from utils.registry import find
 from utils.seeds import make_rng
-from utils.tables import StrPath, atomic_write, need_files, sort_ids
+from utils.tables import StrPath, atomic_write, few, need_files, sort_ids
 from utils.trials import Ids, Trials
 
 # ---- Back ends: similarity of two x-vectors. Every score here is an inner product left . right,
@@ -498,8 +498,7 @@ def _missing(what: str, ids: Sequence[str], known: Collection[str], source: str)
     missing = [key for key in ids if key not in known]
     if not missing:
         return ""
-    shown = " ".join(missing[:10]) + (" ..." if len(missing) > 10 else "")
-    return f"{len(missing)} of {len(ids)} {what} ids are not in {source} ({shown})"
+    return f"{len(missing)} of {len(ids)} {what} ids are not in {source} ({few(missing)})"
 
 
 def check_dimensions(backend: Backend, left: VectorTable, right: VectorTable) -> None:

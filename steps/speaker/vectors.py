@@ -17,7 +17,7 @@ from utils.archives import ObjectReader, read_vectors
 from utils.arrays import Float32, Float64
 from utils.cli import LossError, UserError
 from utils.datadir import DataDir, load_data_dir
-from utils.tables import StrPath, atomic_write, is_there, read_bytes, read_map, sort_ids
+from utils.tables import StrPath, atomic_write, few, is_there, read_bytes, read_map, sort_ids
 
 # ---- Speaker x-vectors: the plain mean of a speaker's utterances, before any centring or scaling.
 
@@ -81,8 +81,7 @@ def check_complete(
     if len(missing) > allow_loss:
         raise LossError(
             f"{where}: {len(missing)} of {len(utts or utt2spk)} utterances have no x-vector "
-            f"({' '.join(missing[:5])}{' ...' if len(missing) > 5 else ''}); "
-            f"--allow-loss is {allow_loss}"
+            f"({few(missing)}); --allow-loss is {allow_loss}"
         )
 
 
