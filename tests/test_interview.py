@@ -441,6 +441,26 @@ def test_every_mark_of_what_must_not_be_heard_counts(tmp_path, name, text, spans
     assert [(s.begin, s.end, s.words) for s in turns.read_spans(tmp_path / name)] == spans
 
 
+@pytest.mark.parametrize(("name", "time", "text"), [
+    ("a.vtt", "00:05.000 --> 00:08.000", "<v INT>Ja <00:06.000>Frau <00:07.000><name>Anna</name>"),
+    ("a.vtt", "00:00:05,000 --> 00:00:08,000 align:left", "Ja Frau <name>Anna</name>"),
+    ("a.vtt", "0:05.000 --> 0:08.000", "Ja Frau <name>Anna</name>"),
+    ("a.srt", "00:00:05 --> 00:00:08", "Ja Frau <name>Anna</name>"),
+    ("a.srt", "00:00:05.0-->00:00:08.0", "INT\u00a0: Ja Frau <name>Anna</name>"),
+])  # fmt: skip
+def test_a_name_was_heard_that_a_cue_of_another_form_marks(tmp_path, name, time, text):
+    """A line with times of two words was a cue without words; other forms of times were words of
+    the cue before, which was removed in its place."""
+    known = "1\n00:00:01.000 --> 00:00:04.000\nB: Ich bin\n42\n\n2\n"
+    (tmp_path / name).write_text(f"{known}{time}\n{text}\n", "utf-8")
+    first, second = turns.read(tmp_path / name)
+    assert first == Turn(1, 4, "B", "Ich bin\n42")
+    assert second[:2] == (5, 8) and second.words == "Ja Frau <name>Anna</name>"
+    assert turns.read_spans(tmp_path / name) == [Turn(5, 8, REDACT, "name")]
+    refuses_file(f"{name}:2: not `<begin> --> <end>`", turns.read, tmp_path / name,
+                 "1\n00:00:05:12 --> later\n")  # fmt: skip
+
+
 @pytest.mark.parametrize(("name", "text", "why"), [
     ("a.tsv", "1.0\t1.0\tname\n", "a span at 1 s ends where it begins"),
     ("a.tsv", "1 nan x", "a.tsv:1: not"), ("a.tsv", "2 1 x", "a.tsv:1"),
@@ -558,7 +578,8 @@ def test_a_name_with_a_turkish_i_ended_the_run(tmp_path):
 ANNA = [(name, 1.0, 2.0, "Anna") for name in ("Notiz", "Thema")]
 HOSTILE = {
     "talk.vtt": "WEBVTT Anna\n\nNOTE Anna\n\nSTYLE\n::cue(.Anna){}\n\nAnna-1\n"
-    "00:01.000 --> 00:02.000\n<v INT><c.Anna>Ja</c> <lang Anna>so</lang>\n",
+    "00:01.000 --> 00:02.000\n<v INT><c.Anna>Ja</c> <lang Anna>so</lang>\n\nNOTE Anna\n\nAnna-2\n"
+    "00:03.000 --> 00:04.000\n\nNOTE Anna: nein\n",
     "talk.srt": '1\n00:00:01,000 --> 00:00:02,000\nINT: <font face="Anna">Ja</font> {Anna}\n',
     "talk.cha": "@UTF8\n@Begin\n@Languages:\tdeu\nAnna\n%com:\tAnna\n@Comment:\tAnna\n"
     "*INT:\tja [% Anna] [= Anna] . \x151000_2000\x15\n%com:\tAnna\n@End\n",
@@ -577,7 +598,8 @@ HOSTILE = {
 
 
 def test_texts_hold_nothing_but_who_says_what_when(tmp_path):
-    """Tags, comments, headers, and tiers of notes were copied, and labels of spans."""
+    """Tags, comments, headers, and tiers of notes were copied, and labels of spans; notes and names
+    of cues between others were words of the cue before."""
     for name, text in HOSTILE.items():
         (tmp_path / name).write_text(text, "utf-8")
     text, texts = copied(tmp_path, people=(Turn(1, 2, "INT"),))

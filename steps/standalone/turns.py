@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from html import escape, unescape
-from itertools import groupby
+from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
@@ -54,6 +54,14 @@ def _seconds(*texts: str) -> list[float]:
     if not all(0 <= one < NEVER for one in found):
         raise ValueError
     return found
+
+
+def _clock(text: str) -> float:
+    """Seconds of a time such as 01:02:03,5; ValueError for anything else."""
+    parts = _seconds(*text.split(":"))
+    if len(parts) > 3:  # frames
+        raise ValueError
+    return round(sum(part * 60**n for n, part in enumerate(reversed(parts))), 3)
 
 
 def _rttm(path: Path) -> Iterator[Turn]:
@@ -124,28 +132,43 @@ def _eaf(path: Path) -> Iterator[Turn]:
 # A person of a subtitle: <v NAME>, or NAME: at the begin of a line, behind dashes, of at most five
 # words, before which short ones with a dot (Dr.) may stand. Behind another dash, and behind </v>,
 # somebody speaks who is not named.
-_DASH, _SHORT = "\u2010-\u2015\u2212-", r"\w{1,4}\."
+_DASH, _SHORT, _BLANK = "\u2010-\u2015\u2212-", r"\w{1,4}\.", r"[^\S\n]"
 _SPEAKER = re.compile(
-    rf"<v(?:\.[^ >]*)? ([^>]+)>|^[>\s{_DASH}]*((?=[^\W\d])(?:(?:{_SHORT}[ \t]*)*"
-    rf"[^\s:\uff1a.,;!?<>{{}}]+(?:[ \t]+|(?=[:\uff1a]))){{0,5}}(?:{_SHORT})?)[:\uff1a]"
+    rf"<v(?:\.[^ >]*)? ([^>]+)>|^[>\s{_DASH}]*((?=[^\W\d])(?:(?:{_SHORT}{_BLANK}*)*"
+    rf"[^\s:\uff1a.,;!?<>{{}}]+(?:{_BLANK}+|(?=[:\uff1a]))){{0,5}}(?:{_SHORT})?)[:\uff1a]"
     rf"(?!//|\d)(?=\s*\S)\s*|^[{_DASH}](?=\s*\S)|</v>(?!\s*(?:<v\b|\Z))", re.M
 )  # fmt: skip
 _TAG = re.compile(r"<(?!\s*/?\s*name\b|/?v\b)[/\w][^<>]*>", re.I)
 
 
+def _cues(path: Path) -> Iterator[tuple[float, float, str]]:
+    """Yield begin, end and text of cues. A cue of WebVTT ends with an empty line, behind which notes
+    and the name of the next one may stand; before a cue of SRT its number stands."""
+    text = path.read_text("utf-8-sig")
+    arrows = [*re.finditer("^(.*)-->(.*)", text, re.M)]
+    for arrow, after in zip_longest(arrows, arrows[1:]):
+        line = text.count("\n", 0, arrow.start()) + 1
+        with refusing(f"{path}:{line}: not `<begin> --> <end>`", ValueError, IndexError):
+            begin, end = (_clock(half.split()[0]) for half in arrow.groups())
+        said = text[arrow.end() : after.start() if after else None]
+        if path.suffix.lower() == ".vtt":
+            said = said.partition("\n\n")[0]
+        elif after:
+            said = re.sub(r"\n[ \t]*\d+[ \t]*\n\Z", "", said)
+        yield begin, end, said
+
+
 def _subtitles(path: Path) -> Iterator[Turn]:
     import pysubs2
 
-    about = {"format_": path.suffix.lower()[1:], "keep_unknown_html_tags": True}
-    for cue in pysubs2.SSAFile.load(str(path), "utf-8-sig", **about):
-        text = _TAG.sub("", unescape(cue.plaintext))
+    for begin, end, said in _cues(path):
+        text = _TAG.sub("", unescape(pysubs2.SSAEvent(text=said).plaintext)).strip()
         marks = [*_SPEAKER.finditer(text)]
         heads = [(0, 0, "")] * (not marks or marks[0].start() > 0)
         heads += [(m.start(), m.end(), found.strip()) if (found := m[1] or m[2]) else
                   (m.start(), m.start(), "") for m in marks]  # fmt: skip
         for (_, start, who), stop in zip(heads, [*(m[0] for m in heads[1:]), None], strict=True):
-            words = text[start:stop].replace("</v>", "").strip()
-            yield Turn(cue.start / 1000, cue.end / 1000, who, words)
+            yield Turn(begin, end, who, text[start:stop].replace("</v>", "").strip())
 
 
 _BULLET = re.compile(r"\x15(\d+)_(\d+)\x15")
