@@ -194,7 +194,9 @@ def _agreed(files: Sequence[Path]) -> tuple[tuple[Turn, ...], set[str]]:
         )
         if said != first or not np.allclose(one, other, 0, _ALIKE):
             raise UserError(f"{file}: says other turns than {found[0][0]}; take one of them away")
-    return tuple(found[0][1]) if found else (), untimed
+    same = zip(*(own for _, own in found), strict=True)
+    said = ((turn, [one.words for one in (turn, *more)]) for turn, *more in same)
+    return tuple(turn._replace(words="\n".join(words)) for turn, words in said), untimed
 
 
 def find_turns(
