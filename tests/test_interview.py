@@ -424,11 +424,18 @@ def tiers(*named: tuple[str, float, float, str], end: float = 12.0) -> str:
     return f"{about}0\n{end}\n<exists>\n{len(named)}\n{rows}"
 
 
+POINT = tiers().replace("\n0\n", "\n1\n") + '"TextTier"\n"redact"\n0\n12\n1\n1.0\n"x"\n'
+
+
 @pytest.mark.parametrize(("name", "text", "spans"), [
     ("a.csv", "1.0;1.5;place\n2 3\n", [(1, 1.5, "place"), (2, 3, "span")]),
     ("a.csv", "begin,end,kind\n1.0,2.5,PHONE_NUMBER\n", [(1, 2.5, "PHONE_NUMBER")]),
     ("a.tsv", "1,0 2 Anna Li\n", [(1, 2, "span")]),  # the account had the name
     ("a.cha", CHA.format("*INT:\t<name>Anna</name> . \x154000_5000\x15"), [(4, 5, "name")]),
+    ("a.cha", CHA.format("*INT: <name>Anna</name> . \x154000_5000\x15"), [(4, 5, "name")]),
+    ("a.tsv", "1\t2\tplace\tJena\n", [(1, 2, "place")]),
+    ("a.TextGrid", tiers(("redact@INT", 1, 2, "x"), ("redact_2", 3, 4, "y")),
+     [(1, 2, "x"), (3, 4, "y")]),
     ("a.TextGrid", tiers(("redact", 1, 2, "Öz"), ("redact", 3, 4, "x"), ("Redact ", 5, 6, "y")),
      [(1, 2, "span"), (3, 4, "x"), (5, 6, "y")]),
     *((name, form.format(words), [(4, 5, "name")])
@@ -467,6 +474,7 @@ def test_a_name_was_heard_that_a_cue_of_another_form_marks(tmp_path, name, time,
     ("a.tsv", "0 1 x\nword", "a.tsv:2"), ("a.tsv", "-1 1 x", "a.tsv:1"),
     ("a.srt", SRT.format("<name>Anna</name> <name>Bo"), "<name> without </name>"),
     ("a.TextGrid", tiers(("redact", 1, 2, "-")), "no label in tier redact"),
+    ("a.TextGrid", POINT, "a span at 1 s ends where it begins"),
     ("a.TextGrid", "Anna", "cannot be read as textgrid .[A-Za-z]*.; save"),  # nor its words
     ("a.eaf", "<Anna", "cannot be read as eaf .[A-Za-z]*.; save"),
 ])  # fmt: skip
@@ -483,6 +491,27 @@ def test_a_file_of_spans_that_is_of_no_use_ends_the_run(interview, tmp_path, whe
     folder = "beside" if where == "in" else tmp_path / where
     refuses(f"{name}: is of a kind that is not read", run, f"--redact {folder}", interview,
             tmp_path / "no")  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "text", "who"), [
+    ("a.tsv", "0\t1\tAnna Li\tlaughs\n1\t2\tAnna Li\n", ["Anna Li", "Anna Li"]),
+    ("a.tsv", "0 1 Anna  Li\n1 2 Bo\n", ["Anna Li", "Bo"]),
+    ("a.csv", 'begin,end,person\n0,1,"Li, Anna"\n"1","2","Li, Bo",x\n', ["Li, Anna", "Li, Bo"]),
+])  # fmt: skip
+def test_whoever_a_note_stood_beside_was_another(tmp_path, name, text, who):
+    """All cells behind the times were the person's name, with quotation marks."""
+    (tmp_path / name).write_text(text)
+    assert [turn.person for turn in turns.read_turns(tmp_path / name)] == who
+
+
+@pytest.mark.parametrize("line", [
+    "SPEAKER Interview Anna 2 1 0.0 3.0 <NA> <NA> INT <NA> <NA>",
+    "SPEAKER my talk 1 0.0 3.0 <NA> <NA> INT <NA>",
+    "SPEAKER talk 1 0.0 3.0 <NA> <NA> Anna Schmidt <NA> <NA>",
+])  # fmt: skip
+def test_a_blank_in_a_name_moved_what_rttm_says(tmp_path, line):
+    """Turns had other times and nobody's name; two people of one first name had one voice."""
+    refuses_file("a.rttm:1: not .* `_` for blanks", turns.read, tmp_path / "a.rttm", f"{line}\n")
 
 
 @pytest.mark.parametrize(("files", "words", "why"), [
@@ -535,9 +564,11 @@ def test_whoever_is_not_named_in_a_cue_is_somebody(interview, tmp_path, name, cu
     assert turns.read_turns(tmp_path / "a.cha")[0][:2] == (0, 3)
     (interview / "talk.rttm").unlink()
     (interview / "talk.srt").write_text(SRT.format("INT: Wie? Anna: Gut."))
-    wishes = scenes.Wishes("beside", keep="INT")
-    (scene,) = wishes.read(interview, [Path("talk.wav")]).values()
-    assert scene.kept == {"INT"} and not scene.clear(None)
+    for _ in range(2):  # also where another file says when, and is asked first
+        wishes = scenes.Wishes("beside", keep="INT")
+        (scene,) = wishes.read(interview, [Path("talk.wav")]).values()
+        assert scene.kept == {"INT"} and not scene.clear(None)
+        turns.write(interview / "talk.rttm", "talk", [Turn(4, 5, "INT")])
 
 
 def test_who_is_kept_is_not_clear_where_somebody_speaks_in_another_channel():

@@ -1,6 +1,7 @@
 """Who speaks when, what is said and what must not be heard: files of turns, of subtitles and of
 transcripts are read as turns, and written from turns alone, so that nothing else of them stays."""
 
+import csv
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -32,7 +33,7 @@ class Turn(NamedTuple):
 NEVER = math.inf
 REDACT = "redact"  # name of a tier, in any case
 _KIND = re.compile("[a-z_]+|[A-Z_]+")
-_REDACTS = re.compile(rf"{REDACT}\W?\d*", re.I)  # also of a second tier of this name
+_REDACTS = re.compile(rf"{REDACT}(\W.*|\d*)", re.I)  # also of a second tier, or `redact@INT`
 _NOTES = re.compile(  # names of tiers that nobody says
     r"(?<![^\W\d])(notes?|comments?|remarks?|memos?|descriptions?|kommentare?|notiz(en)?"
     r"|(be|an)merkung(en)?|beschreibung(en)?|commentaires?|remarques?)(?![^\W\d])", re.I
@@ -65,13 +66,15 @@ def _clock(text: str) -> float:
 
 
 def _rttm(path: Path) -> Iterator[Turn]:
-    what = "`SPEAKER <recording> <channel> <begin> <length> <NA> <NA> <person>`"
+    what = "`SPEAKER <recording> <channel> <begin> <length> <NA> <NA> <person>`, `_` for blanks"
     lines = ((number, line.split()) for number, line in _lines(path))
     rows = [(number, cells) for number, cells in lines if cells[:1] == ["SPEAKER"]]
     if len({cells[1] for _, cells in rows if len(cells) > 1}) > 1:  # of several recordings
         rows = [row for row in rows if row[1][1:2] == [path.stem]]
     for number, cells in rows:
         with refusing(f"{path}:{number}: not {what}", ValueError, IndexError):
+            if len(cells) > 10 or cells[7] == "<NA>":  # a blank in a name moves the others
+                raise ValueError
             begin, length = _seconds(*cells[3:5])
             channel = int(cells[2]) if cells[2].isdigit() else 0
             turn = Turn(begin, round(begin + length, 6), cells[7], "", channel)
@@ -82,15 +85,16 @@ def _table(path: Path) -> Iterator[Turn]:
     time = r"\s*\d+([.,]\d*)?"
     for number, line in _lines(path):
         blanks = re.match(rf"{time}\s{time}(\s|$)", line)
-        apart = r"[\t;]" if re.search(r"[\t;]", line) else r"\s+" if blanks else ","
-        cells = [cell.strip() for cell in re.split(apart, line.strip())]
+        apart = next((mark for mark in "\t;" if mark in line), None if blanks else ",")
+        row = next(csv.reader([line.strip()], delimiter=apart), []) if apart else line.split(None, 2)
+        cells = [cell.strip() for cell in row]
         if not line.strip() or (number == 1 and re.match(r"\W*(begin|start|from)\b", line, re.I)):
             continue
         with refusing(f"{path}:{number}: not `<begin> <end> <person>`, in seconds", ValueError):
             begin, end = _seconds(*cells[:2])
             if end < begin:
                 raise ValueError
-        words = " ".join(cells[2:])
+        words = next(filter(None, cells[2:]), "")
         yield Turn(begin, end, words, words)  # a person, or a kind
 
 
@@ -142,8 +146,8 @@ _TAG = re.compile(r"<(?!\s*/?\s*name\b|/?v\b)[/\w][^<>]*>", re.I)
 
 
 def _cues(path: Path) -> Iterator[tuple[float, float, str]]:
-    """Yield begin, end and text of cues. A cue of WebVTT ends with an empty line, behind which notes
-    and the name of the next one may stand; before a cue of SRT its number stands."""
+    """Yield begin, end and text of cues. A cue of WebVTT ends with an empty line, behind which may
+    stand notes and the name of the next one; before a cue of SRT stands its number."""
     text = path.read_text("utf-8-sig")
     arrows = [*re.finditer("^(.*)-->(.*)", text, re.M)]
     for arrow, after in zip_longest(arrows, arrows[1:]):
@@ -177,10 +181,10 @@ _ASIDE = re.compile(r"\[[%=][^\]]*\]")  # what a transcriber says
 
 def _chat(path: Path) -> Iterator[Turn]:
     text = "\n".join(line.rstrip("\r") for _, line in _lines(path)).replace("\n\t", " ")
-    for head, words in re.findall(r"^\*([^\t\n]*)\t(.*)", text, re.M):
+    for head, words in re.findall(r"^\*([^:\t\n]*)[:\t][ \t]*(.*)", text, re.M):
         times = [int(x) / 1000 for at in _BULLET.finditer(words) for x in at.groups()]
         said = _ASIDE.sub("", _BULLET.sub("", words)).strip()
-        yield Turn(min(times, default=NEVER), max(times, default=NEVER), head.rstrip(":"), said)
+        yield Turn(min(times, default=NEVER), max(times, default=NEVER), head, said)
 
 
 # ---- Kinds of files, written: of a recording's name and of turns.
