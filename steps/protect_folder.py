@@ -220,7 +220,7 @@ class _Run(SimpleNamespace):
         for path, scene in scenes.find_turns(self.asked, jobs, self.base, own):
             found[path] = scene
             clearly = f"{scene.sure or 0:.0%} of it is clearly of one"
-            what = scene.fault or f"{in_words([scene.told])}; {clearly}"
+            what = scene.fault or f"{in_words([scene.told(each=self.asked.each)])}; {clearly}"
             _say(f"{job.plain(self.base / path)}: {what}")
         self.read_turns()
         for path, scene in found.items():

@@ -199,7 +199,8 @@ def test_each_channel_has_a_voice_and_its_own_people(tmp_path, capsys):
     said = [Turn(0, 12, "A", "", 1), Turn(0, 12, "B", "", 2), Turn(12, 25, "C", "", 2)]
     turns.write(tmp_path / "in/call.rttm", "call", said)
     run("--channels each --turns beside", tmp_path / "in", named := tmp_path / "named")
-    assert told(named, "call.wav")["people"] == 3
+    row = told(named, "call.wav")  # A and B were said to have one voice while both speak
+    assert row["people"] == 3 and row["seconds_overlap"] == 0.0
     assert samples(named / "call.wav").shape == call.shape
 
 
