@@ -10,6 +10,7 @@ from html import escape, unescape
 from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import unquote
 from xml.etree import ElementTree
 from xml.sax.saxutils import quoteattr
 
@@ -86,7 +87,9 @@ def _table(path: Path) -> Iterator[Turn]:
     for number, line in _lines(path):
         blanks = re.match(rf"{time}\s{time}(\s|$)", line)
         apart = next((mark for mark in "\t;" if mark in line), None if blanks else ",")
-        row = next(csv.reader([line.strip()], delimiter=apart), []) if apart else line.split(None, 2)
+        row = (
+            next(csv.reader([line.strip()], delimiter=apart), []) if apart else line.split(None, 2)
+        )
         cells = [cell.strip() for cell in row]
         if not line.strip() or (number == 1 and re.match(r"\W*(begin|start|from)\b", line, re.I)):
             continue
@@ -112,6 +115,11 @@ def _textgrid(path: Path) -> Iterator[Turn]:
 
 def _eaf(path: Path) -> Iterator[Turn]:
     root = ElementTree.parse(path).getroot()
+    media = [*root.iter("MEDIA_DESCRIPTOR")]
+    own = [one for one in media if Path(unquote(one.get("MEDIA_URL", ""))).stem == path.stem]
+    if any(int(one.get("TIME_ORIGIN") or 0) for one in own or media):
+        raise UserError(f"{path}: its times are not those of the recording, which has an offset "
+                        "(TIME_ORIGIN); set it to 0 in ELAN, and save it anew")  # fmt: skip
     slots = {slot.get("TIME_SLOT_ID"): slot.get("TIME_VALUE") for slot in root.iter("TIME_SLOT")}
     tiers = {tier.get("TIER_ID", ""): tier for tier in root.iter("TIER")}
     every = {one.get("ANNOTATION_ID"): one for one in root.findall("TIER/ANNOTATION/*")}
@@ -201,10 +209,6 @@ def _as_rttm(name: str, turns: Sequence[Turn]) -> str:
     return "".join(rttm_line(name, turn) for turn in turns)
 
 
-def _as_table(_: str, turns: Sequence[Turn]) -> str:
-    return "".join(f"{t.begin:.3f}\t{t.end:.3f}\t{t.person}\n" for t in turns)
-
-
 def _tiers(turns: Iterable[Turn]) -> dict[str, list[Turn]]:
     """Turns by person, in tiers within which none overlap."""
     found = dict[str, list[Turn]]()
@@ -290,7 +294,7 @@ _READERS: Mapping[str, Callable[[Path], Iterator[Turn]]] = {
 }  # fmt: skip
 _WRITERS: Mapping[str, Callable[[str, Sequence[Turn]], str]] = {
     ".rttm": _as_rttm, ".eaf": _as_eaf, ".vtt": partial(_subtitled, "vtt"),
-    ".srt": partial(_subtitled, "srt"), ".cha": _as_chat, ".tsv": _as_table,
+    ".srt": partial(_subtitled, "srt"), ".cha": _as_chat,
 }  # fmt: skip
 KINDS = tuple(_READERS)
 TABLES, TIERS = (".tsv", ".csv", ".txt"), (".textgrid", ".eaf")
@@ -345,6 +349,11 @@ def unnamed(words: str) -> str:
     """Words without what is marked as a name; nothing of them where a mark lacks its end."""
     left = NAMED.sub("[name]", words)
     return "[name]" if _MARK.search(left) else left
+
+
+def marks_names(path: Path) -> bool:
+    """Whether a text has a mark of a name, whoever may read it."""
+    return bool(_MARK.search(unescape(path.read_text("utf-8", "replace"))))
 
 
 def read_turns(path: Path) -> list[Turn]:
