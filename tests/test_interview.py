@@ -149,7 +149,7 @@ def test_each_person_has_a_voice_and_the_account_speaks_of_people(interview, tmp
         run("--turns beside", interview, out)
         assert f"{made} files protected now" in capsys.readouterr().out
         with (interview / "talk.rttm").open("a") as stream:
-            stream.write(turns.rttm_line("talk", Turn(1.0, 1.5, "C")))
+            stream.write("SPEAKER talk 1 1.0 0.5 <NA> <NA> C <NA> <NA>\n")
     assert told(out)["people"] == 3
 
 
@@ -413,7 +413,9 @@ def test_people_are_found_and_written_to_be_corrected(corpora, tmp_path, capsys)
 SRT = "1\n00:00:04,000 --> 00:00:05,000\n{}\n"
 VTT = "WEBVTT\n\n00:04.000 --> 00:05.000\n{}\n"
 CHA = "@UTF8\n@Begin\n{}\n@End\n"
-RTTM = turns.rttm_line("talk", Turn(0, 6, "A")) + turns.rttm_line("talk", Turn(6, 12, "B"))
+RTTM = "".join(
+    f"SPEAKER talk 1 {t} 6 <NA> <NA> {who} <NA> <NA>\n" for t, who in ((0, "A"), (6, "B"))
+)
 
 
 def tiers(*named: tuple[str, float, float, str], end: float = 12.0) -> str:

@@ -127,8 +127,10 @@ def _eaf(path: Path) -> Iterator[Turn]:
     def person(tier: str) -> str:
         own, above = tiers[tier], tiers[tier].get("PARENT_REF")
         named = f"{tier} {own.get('LINGUISTIC_TYPE_REF', '')}"
-        if _REDACTS.fullmatch(label(tier)) or _NOTES.search(label(named)):
-            return tier if _REDACTS.fullmatch(label(tier)) else named
+        if _REDACTS.fullmatch(label(tier)):
+            return tier
+        if _NOTES.search(label(named)):
+            return named
         return own.get("PARTICIPANT") or (person(above) if above in tiers else tier)
 
     for tier, own in tiers.items():
@@ -148,7 +150,7 @@ _DASH, _SHORT, _BLANK = "\u2010-\u2015\u2212-", r"\w{1,4}\.", r"[^\S\n]"
 _SPEAKER = re.compile(
     rf"<v(?:\.[^ >]*)? ([^>]+)>|^[>\s{_DASH}]*((?=[^\W\d])(?:(?:{_SHORT}{_BLANK}*)*"
     rf"[^\s:\uff1a.,;!?<>{{}}]+(?:{_BLANK}+|(?=[:\uff1a]))){{0,5}}(?:{_SHORT})?)[:\uff1a]"
-    rf"(?!//|\d)(?=\s*\S)\s*|^[{_DASH}](?=\s*\S)|</v>(?!\s*(?:<v\b|\Z))", re.M
+    rf"(?!//|\d)(?=\s*\S)\s*|^(?=[{_DASH}]\s*\S)|</v>(?!\s*(?:<v\b|\Z))", re.M
 )  # fmt: skip
 _TAG = re.compile(r"<(?!\s*/?\s*name\b|/?v\b)[/\w][^<>]*>", re.I)
 
@@ -175,12 +177,11 @@ def _subtitles(path: Path) -> Iterator[Turn]:
 
     for begin, end, said in _cues(path):
         text = _TAG.sub("", unescape(pysubs2.SSAEvent(text=said).plaintext)).strip()
-        marks = [*_SPEAKER.finditer(text)]
-        heads = [(0, 0, "")] * (not marks or marks[0].start() > 0)
-        heads += [(m.start(), m.end(), found.strip()) if (found := m[1] or m[2]) else
-                  (m.start(), m.start(), "") for m in marks]  # fmt: skip
-        for (_, start, who), stop in zip(heads, [*(m[0] for m in heads[1:]), None], strict=True):
-            yield Turn(begin, end, who, text[start:stop].replace("</v>", "").strip())
+        first, *rest = _SPEAKER.split(text)
+        heads = [("", "", first)] * (not rest or bool(first))
+        heads += zip(rest[::3], rest[1::3], rest[2::3], strict=True)
+        for tag, name, words in heads:
+            yield Turn(begin, end, (tag or name or "").strip(), words.replace("</v>", "").strip())
 
 
 _BULLET = re.compile(r"\x15(\d+)_(\d+)\x15")
@@ -198,15 +199,13 @@ def _chat(path: Path) -> Iterator[Turn]:
 # ---- Kinds of files, written: of a recording's name and of turns.
 
 
-def rttm_line(name: str, turn: Turn) -> str:
-    """Line of RTTM for a turn in a recording."""
-    name, person = (re.sub(r"\s+", "_", text) for text in (name, turn.person))
-    times = f"{turn.begin:.3f} {turn.end - turn.begin:.3f}"
-    return f"SPEAKER {name} {turn.channel or 1} {times} <NA> <NA> {person} <NA> <NA>\n"
-
-
 def _as_rttm(name: str, turns: Sequence[Turn]) -> str:
-    return "".join(rttm_line(name, turn) for turn in turns)
+    lines = list[str]()
+    for turn in turns:
+        talk, person = (re.sub(r"\s+", "_", text) for text in (name, turn.person))
+        times = f"{turn.begin:.3f} {turn.end - turn.begin:.3f}"
+        lines.append(f"SPEAKER {talk} {turn.channel or 1} {times} <NA> <NA> {person} <NA> <NA>\n")
+    return "".join(lines)
 
 
 def _tiers(turns: Iterable[Turn]) -> dict[str, list[Turn]]:
