@@ -105,6 +105,8 @@ def held(way: str, vectors: Vectors, utt2spk: Mapping[str, str], data: DataDir) 
 
 def main() -> None:
     """Print and write the rows."""
+    if len(sys.argv) < 9:
+        sys.exit(__doc__)
     egs, system, encoder, enrols, trials, joined, out, *parts = sys.argv[1:]
     table = Path(out).resolve()
     os.chdir(egs)

@@ -213,6 +213,8 @@ def joined(data: DataDir, sets: Attacked) -> DataDir:
 
 def main() -> None:
     """Print and write the rows, and the picture."""
+    if len(sys.argv) < 9:
+        sys.exit(__doc__)
     egs, system, enrols, trials, train, out, draws, *people = sys.argv[1:]
     path = Path(out).resolve()
     os.chdir(egs)

@@ -312,6 +312,8 @@ def drawn(egs: Path, folder: Path, n_people: int, n_words: int) -> tuple[DataDir
 
 def main() -> None:
     """Print and write the rows."""
+    if len(sys.argv) < 4:
+        sys.exit(__doc__)
     egs, folder, out, *sizes = sys.argv[1:]
     people, readers = drawn(Path(egs), Path(folder), *map(int, sizes or ("48", "16")))
     sets, wav = attacked(people), people.wav | readers.wav

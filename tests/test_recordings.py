@@ -81,6 +81,7 @@ def test_the_documented_stream_command_put_a_line_before_the_audio(tmp_path):
 
 
 NOISE = 0.1 * np.random.default_rng(0).standard_normal(RATE)
+LONG = np.tile(NOISE, 20)
 
 
 def encoded(samples: np.ndarray, form: str, subtype: str | None = None, rate: int = RATE) -> bytes:
@@ -154,6 +155,7 @@ LENGTHS = {
     ),
     "mp3_estimated_too_long": (mp3(QUIET, table=False), of_mp3(3 * RATE)),
     "mp3_estimated_too_short": (mp3(QUIET[::-1], table=False), of_mp3(3 * RATE)),
+    "vorbis_of_changing_windows_was_truncated": (encoded(1e3 * LONG**5, "OGG"), 20 * RATE),
     "vorbis_joined": (encoded(NOISE, "OGG") + encoded(QUIET, "OGG"), 4 * RATE),
     "opus": (encoded(QUIET, "OGG", "OPUS"), 3 * RATE),
     "opus_joined": (2 * encoded(QUIET, "OGG", "OPUS"), (6 * RATE, 6 * RATE + 640)),
@@ -189,7 +191,7 @@ def test_a_wav_of_over_4_gib_lost_what_its_header_cannot_tell(tmp_path):
     assert AudioFile.open(tmp_path / "a.wav").frames == n // 2
 
 
-PAGES = list(_pages(encoded(np.tile(NOISE, 20), "OGG")))
+PAGES = list(_pages(encoded(LONG, "OGG")))
 CUT = {
     "wav": (wav(3), "tells of 48000 samples, 16000 are there"),
     "rf64": (encoded(NOISE, "RF64")[:-8000], "tells of 16000 samples, 12000 are there"),
@@ -202,12 +204,9 @@ CUT = {
     "empty": (wav(0)[:44] + LIST, "has no samples"),
     "gsm": (encoded(NOISE, "WAV", "GSM610")[:-1000], "tells of 3250 bytes of samples, 2250 are"),
     "mp3": (mp3(QUIET)[:-4000], "frames, "),
-    "vorbis": (encoded(np.tile(NOISE, 20), "OGG")[:-20000], "bytes of its last page, "),
-    "opus": (encoded(np.tile(NOISE, 20), "OGG", "OPUS")[:-20000], "bytes of its last page, "),
-    "ogg_in_a_head": (
-        encoded(np.tile(NOISE, 20), "OGG") + b"OggS\0",
-        "of 27 bytes of its last page",
-    ),
+    "vorbis": (encoded(LONG, "OGG")[:-20000], "bytes of its last page, "),
+    "opus": (encoded(LONG, "OGG", "OPUS")[:-20000], "bytes of its last page, "),
+    "ogg_in_a_head": (encoded(LONG, "OGG") + b"OggS\0", "of 27 bytes of its last page"),
     "unlike": (wav(1) + encoded(NOISE, "WAV", rate=8000), "joined of recordings with unlike rates"),
     "ogg_without_a_page": (b"".join(PAGES[:9] + PAGES[10:]), "tells of 20.0 seconds, 19.1 are"),
     "ogg_with_a_bit": (patched(b"".join(PAGES), 50000, b"bits"), "damaged: CRC mismatch"),

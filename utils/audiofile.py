@@ -479,11 +479,15 @@ def _packets(container: "InputContainer") -> Iterator[tuple["Packet[Any]", float
         if packet.pts is not None:
             begin = packet.pts * unit
             end = max(end, begin + length)
-            jump = 0 if last is None else abs(max(begin, 0) - last)  # a codec begins before 0
-            if ours and timed and jump > _GAP:
-                raise AudioError(f"is damaged: {begin:.1f} s follow behind {last:.1f} s; {_SAVE}")
             if ours:
+                jump = 0 if last is None else abs(max(begin, 0) - last)  # a codec begins before 0
+                if timed and jump > _GAP:
+                    raise AudioError(
+                        f"is damaged: {begin:.1f} s follow behind {last:.1f} s; {_SAVE}"
+                    )
                 last = begin + length if length else None
+                # FFmpeg tells too little of Vorbis where the length of its windows changes.
+                length += 0 if timed or jump > _GAP else jump
         if ours:
             yield packet, length
     slack = _LAST_PICTURE if any(not film.disposition & _COVER for film in films) else _GAP
@@ -697,11 +701,9 @@ def _two_links(kind: str, *where: Any) -> tuple[Link | None, Link | None]:
 
 def _measure(part: Callable[[], Any]) -> tuple[int, float]:
     """Packets, and the seconds that they have together."""
-    n, seconds = 0, 0.0
     with _open_container(part()) as container:
-        for _, length in _packets(container):
-            n, seconds = n + 1, seconds + length
-    return n, seconds
+        lengths = [length for _, length in _packets(container)]
+    return len(lengths), sum(lengths)
 
 
 def _id3_size(head: bytes) -> int:
@@ -744,13 +746,12 @@ def _page_size(content: bytes | mmap.mmap, place: int) -> int:
 
 def _pages(content: bytes | mmap.mmap) -> Iterator[bytes]:
     """Yield the pages; AudioError where the file ends within one."""
-    place = content.find(b"OggS")
-    while place >= 0:
+    place = size = 0
+    while (place := content.find(b"OggS", place + size)) >= 0:
         size, there = _page_size(content, place), len(content) - place
         if size > there:
             raise AudioError(_cut(size, there, "bytes of its last page"))
         yield content[place : place + size]
-        place = content.find(b"OggS", place + size)
 
 
 def _rewritten(page: bytes, at: int, new: bytes) -> bytes:
