@@ -200,8 +200,7 @@ def _agreed(files: Sequence[Path]) -> tuple[tuple[Turn, ...], set[str]]:
         if said != first or not np.allclose(one, other, 0, _ALIKE):
             raise UserError(f"{file}: says other turns than {found[0][0]}; take one of them away")
     same = zip(*(own for _, own in found), strict=True)
-    said = ((turn, [one.words for one in (turn, *more)]) for turn, *more in same)
-    return tuple(turn._replace(words="\n".join(words)) for turn, words in said), untimed
+    return tuple(x[0]._replace(words="\n".join(turn.words for turn in x)) for x in same), untimed
 
 
 def find_turns(

@@ -116,8 +116,8 @@ def _textgrid(path: Path) -> Iterator[Turn]:
 def _eaf(path: Path) -> Iterator[Turn]:
     root = ElementTree.parse(path).getroot()
     media = [*root.iter("MEDIA_DESCRIPTOR")]
-    own = [one for one in media if Path(unquote(one.get("MEDIA_URL", ""))).stem == path.stem]
-    if any(int(one.get("TIME_ORIGIN") or 0) for one in own or media):
+    named = [one for one in media if Path(unquote(one.get("MEDIA_URL", ""))).stem == path.stem]
+    if any(int(one.get("TIME_ORIGIN") or 0) for one in named or media):
         raise UserError(f"{path}: its times are not those of the recording, which has an offset "
                         "(TIME_ORIGIN); set it to 0 in ELAN, and save it anew")  # fmt: skip
     slots = {slot.get("TIME_SLOT_ID"): slot.get("TIME_VALUE") for slot in root.iter("TIME_SLOT")}
@@ -418,11 +418,10 @@ def find(
     for place in dict.fromkeys(path.parent for path in audio):
         there = sorted((folder / place).iterdir()) if (folder / place).is_dir() else []
         for file in there:
-            known = file.suffix.lower() in kinds and spans >= is_redact(file)
-            if not known or file.name.startswith("."):
+            stem, apart = same_name(file.stem), is_redact(file)
+            if file.suffix.lower() not in kinds or spans < apart or file.name.startswith("."):
                 continue
-            stem = same_name(file.stem)
-            short = stem[: -len(REDACT) - 1] if is_redact(file) else stem
+            short = stem[: -len(REDACT) - 1] if apart else stem
             own = owners.get((place, stem)) or owners.get((place, short), [])
             if len(own) > 1:
                 raise UserError(f"{file}: may be of {plain(own[0])} or {plain(own[1])}; rename one")
