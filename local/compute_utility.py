@@ -96,8 +96,7 @@ def _emotions(
         {utt: EMOTIONS.get(emotion.lower(), emotion) for utt, emotion in of.items()}
         for of in (truth, heard)
     )
-    said = truth, heard, utt2spk
-    write_figures(out, recall_figures(*said, folds=folds, **resamples.words))
+    write_figures(out, recall_figures(truth, heard, utt2spk, folds, **resamples.words))
 
 
 def _quality(

@@ -197,6 +197,18 @@ def test_W11_the_error_rate_is_that_of_the_challenges_tools(tmp_path, protocol, 
     assert scores(tmp_path, protocol, rows)["eer", split].value == eer
 
 
+def test_an_error_rate_that_is_not_the_challenges_is_told(tmp_path: Path) -> None:
+    """A run without --protocol has `eer` alone, whose average stood there as the challenge's."""
+    asked = read_protocol(VPC24)
+    start = f"theirs verification semi_informed {asked.evaluators} AA eer"
+    for names, told in ((("", "_speechbrain"), ["libri_test_f"]), (("_speechbrain",) * 2, [])):
+        rows = [f"libri_test_{g} {start}{own} 0.2" for g, own in zip("fm", names, strict=True)]
+        own = scores(tmp_path, "vpc2024", "\n".join(rows)).values()
+        lines = [*conclusions([*own], asked)]
+        assert [line.partition(":")[0] for line in lines if "between thresholds" in line] == told
+        assert "libri_test: average EER 20.000 %, category 2 of 4 (at least 20 %)" in lines
+
+
 def words_of(split: str, words: int, errors: int) -> str:
     counts = {"wer": errors / words, "wer_substitutions": errors / words, "wer_insertions": 0,
               "wer_deletions": 0, "n_words": words}  # fmt: skip

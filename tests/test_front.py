@@ -9,6 +9,7 @@ from local.make_report import main as make_report
 from local.report import select
 from local.report.pictures import trade_off
 from local.report.select import Trade
+from local.report.tables import utility_table
 from tests.browser import opened
 from tests.report_rows import Figure, SpeakerFigure, figure, frame, write_table
 
@@ -70,6 +71,19 @@ def test_the_front_by_hand():
         "Unprotected speech, by the evaluator with the lowest EER above: EER 5.0 %, UAR 95.0 %. "
         "Better in neither than unprotected speech: e."
     )
+
+
+def test_the_recall_of_a_guesser_is_nobodys_utility():
+    """Where emotions were recognised, each system had the chance level for its UAR: on the first
+    screen, in the table of utility (beside its own) and in the trade-off."""
+    guessed = [row(s, "utility.ser", "uar/kind=chance", 0.25) for s in (*MADE, "original")]
+    for made in (trades, uses, lambda rows: utility_table(frame(rows))):
+        assert made([*figures(), *guessed]) == made(figures())
+
+
+def uses(rows: list[Any]) -> dict[str, float]:
+    found = select.uses(frame(rows))["uar", "ser"]
+    return {system: own.value for system, own in found.items()}
 
 
 def test_intervals_that_overlap_are_told():

@@ -13,7 +13,11 @@ import pytest
 from benchmarks import compare_generators, compare_targets
 from local.collect_study import main as collect_study
 from local.metrics.detection import eer_threshold
-from local.report.studies import REAL, capacity_rows
+from local.metrics.intervals import key
+from local.metrics.recordings import TESTED
+from local.plan.labels import Labels, write_labels
+from local.report import gather
+from local.report.studies import REAL, capacity_rows, speech_rows
 from steps.measure_capacity import main as measure
 from steps.time_generator import main as measure_time
 from tests.recipes import TEMPLATE, run_recipe
@@ -147,6 +151,19 @@ def test_tables_stand_beside_the_papers_and_say_what_was_not_run(tmp_path):
     assert b"mathdefault" not in pictures[1]  # numbers are written as such
     accepts(collect_study, *asked)
     assert [(tmp_path / f"out/capacity.{k}").read_bytes() for k in ("pdf", "svg")] == pictures
+
+
+def test_the_eer_of_a_generator_is_of_single_recordings(tmp_path, monkeypatch):
+    """EERs from all recordings of a person, and p values, stood under the same heading."""
+    monkeypatch.setattr(gather, "provenance", lambda folder: "made by a test")
+    names = key("eer", recordings="1"), key("eer", recordings="all"), TESTED[0]
+    found = dict(zip(names, (0.4, 0.2, 0.01), strict=True))
+    columns = {name: name.columns for name in names}
+    write_json(tmp_path / "metrics.json", found | {"columns": columns})
+    of = Labels("t", "", "wgan", "verification", "lazy_informed", "e/cosine", "AA")
+    write_labels(tmp_path, of)
+    rows = [(row["figure"], row["value"]) for row in speech_rows([tmp_path])]
+    assert rows == [("eer_lazy_informed", 0.4)]
 
 
 @pytest.mark.slow

@@ -103,6 +103,8 @@ def test_people_of_another_sex_are_in_mixed_trials_alone():
     rules = Rules(genders=("f", "mixed"))
     chosen, unable = choose_evaluation(utt2spk, gender, 2, rules)
     assert (chosen, unable) == ({"f1", "f2", "o1"}, ["o2"])
+    alone = Rules(genders=("mixed",))  # had people of another sex alone, or nobody
+    assert choose_evaluation(utt2spk, gender, 2, alone) == (chosen, unable)
     lists = with_both(make_lists(utt2spk, gender, rules), utt2spk, gender)
     assert lists.trials.keys() == {"f", "mixed"}
     assert {utt2spk[utt] for utt in lists.trial_utts("f")} == {"f1", "f2"}

@@ -266,7 +266,7 @@ def test_undefined_alignments(caplog):
     assert math.isnan(found["cca_top10"])
     assert found["p_cos"] > 0
     assert "cca_top10* is undefined: the x-vectors of one side are all equal" in caplog.text
-    x = np.random.default_rng(0).normal(size=(5, 2))
+    x = np.random.default_rng(0).normal(size=(5, 1))
     assert math.isnan(alignment(x, x[::-1])["cca_top10_held_out"])
     assert "cca_top10_held_out is undefined: no fifth" in caplog.text, "null without a reason"
     found = alignment(np.zeros((0, 3)), np.zeros((0, 3)))
@@ -293,6 +293,17 @@ def test_held_out_cosine():
     assert math.isnan(alignment(x, x, np.zeros(60, int))["p_cos_held_out"])
 
 
+def test_directions_that_others_do_not_span_stay_where_they_are():
+    """With fewer rows than dimensions the map was arbitrary there: unprotected speech had 0.90, and
+    the figure changed with the order of the dimensions."""
+    rng = np.random.default_rng(0)
+    x, noise = rng.normal(size=(2, 40, 64))
+    y, who, order = x + noise, np.arange(40) // 4, rng.permutation(64)
+    assert held_out_cosine(unit(x), unit(x), who) == pytest.approx(1.0)
+    found = held_out_cosine(unit(x), unit(y), who)
+    assert held_out_cosine(unit(x)[:, order], unit(y)[:, order], who) == pytest.approx(found)
+
+
 def test_held_out_correlation():
     """A linear image is found again in others' rows, whatever its scale; noise is not."""
     rng = np.random.default_rng(12)
@@ -317,6 +328,9 @@ def test_held_out_correlation_needs_more_rows(caplog):
     found = alignment(x, y)
     assert found["cca_top10"] < 1
     assert math.isnan(found["cca_top10_held_out"])
+    # Of 25 and 25 dimensions 48 others share three at least: it changed with the order of the rows.
+    x, y = rng.normal(size=(2, 60, 25))
+    assert math.isnan(alignment(x, y, np.arange(60) // 3)["cca_top10_held_out"])
     assert "cca_top10_held_out is undefined: 41 segments of the others" in caplog.text
     assert math.isnan(held_out_correlation(np.ones((4, 2)), x[:4, :2], np.repeat([0, 1], 2)))
 

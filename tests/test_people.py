@@ -216,6 +216,16 @@ def test_equal_voices_name_nobody_in_a_crowd() -> None:
     assert report["intervals"]["named_3_candidates"] is None  # type: ignore[index]
 
 
+def test_one_person_attacked_is_no_crowd(caplog: pytest.LogCaptureFixture) -> None:
+    """The program ended with a ZeroDivisionError, also without intervals."""
+    enrol = side({"a": [np.ones(3)], "b": [np.eye(3)[0]]}, "e")
+    trial = side({"a": [np.ones(3)]}, "t")
+    for n_bootstrap in (0, 9):
+        report = crowd([("e", enrol)], trial, n_bootstrap=n_bootstrap)
+        assert not [name for name in report if name.startswith(("named", LINKABILITY))]
+    assert "fewer than two people have so many" in caplog.text
+
+
 # ---- Groups.
 
 

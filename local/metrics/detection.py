@@ -85,6 +85,11 @@ class Blocks:
         with np.errstate(divide="ignore"):
             return np.log(self.odds)
 
+    @property
+    def weighed(self) -> tuple[Float64, Float64, Float64]:
+        """LLR, t and n, as `cllr`, `d_ece` and `ece` take them."""
+        return self.llr, self.t, self.n
+
     def by_run(self, values: Float64, n_runs: int) -> Float64:
         """Values by block spread to runs, (n_runs,); runs before the first block take the first."""
         block = np.searchsorted(self.first, np.arange(n_runs), side="right") - 1

@@ -171,8 +171,7 @@ def rate_intervals(rates: Mapping[str, Float64], n_bootstrap: int = 0, seed: int
 
     for name in [name for name in rates if n_bootstrap and has[name].any() and name not in varied]:
         logger.warning("%s has no interval: all speakers have the same rate", name)
-    n_people = len(next(iter(rates.values()), ()))
-    report = bootstrap(evaluate, n_people, n_bootstrap if varied else 0, seed)
+    report = bootstrap(evaluate, len(rates[varied[0]]), n_bootstrap, seed) if varied else {}
     found = dict.fromkeys(rates) | report.get("intervals", {})
     return report | ({"intervals": found} if n_bootstrap else {})
 

@@ -21,18 +21,16 @@ def figures(t: Float64, n: Float64) -> Figures | None:
     ascending."""
     if not (t.any() and n.any()):
         return None
-    full = np.flatnonzero(t + n)
-
-    return {"eer": detection.eer(t[full], n[full]), **_ordered(t[full], n[full])}
+    return {"eer": detection.eer(t, n), **_ordered(t, n)}
 
 
 def _ordered(t: Float64, n: Float64) -> Figures:
-    """Figures that depend only on the order of the scores; t, n: counts that are not both 0."""
+    """Figures that depend only on the order of the scores; t, n: as for `figures`."""
     plain, laplace = detection.pav(t, n), detection.pav(t, n, laplace=True)
     return {
         "eer_rocch": detection.eer(plain.t, plain.n),
-        "cllr_min": detection.cllr(plain.llr, plain.t, plain.n),
-        "d_ece": detection.d_ece(plain.llr, plain.t, plain.n),
+        "cllr_min": detection.cllr(*plain.weighed),
+        "d_ece": detection.d_ece(*plain.weighed),
         "l_w": detection.l_w(laplace),
     }
 
@@ -40,14 +38,12 @@ def _ordered(t: Float64, n: Float64) -> Figures:
 def bounds(t: Float64, n: Float64) -> Bounds:
     """Bounds of the exact figures, whatever the order in the bins. t, n: as for `figures`, with
     targets and nontargets."""
-    full = np.flatnonzero(t + n)
-    worst = _ordered(t[full], n[full])
+    worst = _ordered(t, n)
     # All nontargets of a bin, then all its targets.
-    apart_t, apart_n = (np.zeros(2 * len(full)) for _ in range(2))
-    apart_n[0::2], apart_t[1::2] = n[full], t[full]
-    some = (apart_t + apart_n) > 0
-    best = _ordered(apart_t[some], apart_n[some])
-    found: Bounds = {"eer": _eer_bounds(t[full], n[full])}
+    apart_t, apart_n = np.zeros((2, 2 * len(t)))
+    apart_n[0::2], apart_t[1::2] = n, t
+    best = _ordered(apart_t, apart_n)
+    found: Bounds = {"eer": _eer_bounds(t, n)}
     for name, ends in ((name, (worst[name], best[name])) for name in worst):
         found[name] = min(ends), max(ends)
     return found

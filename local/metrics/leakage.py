@@ -114,6 +114,7 @@ def leakage_sums(found: Search) -> Float64:
 N_CORRELATIONS = 10
 N_PERMUTATIONS = 5
 N_FOLDS = 5  # of the speakers, for held-out figures
+_LEAST_PULL = 1e-9  # of a map that nothing determines towards the identity, as a share of the rows
 
 
 def alignment(x: Float64, y: Float64, speaker: Int64 | None = None) -> Report:
@@ -146,7 +147,8 @@ def alignment(x: Float64, y: Float64, speaker: Int64 | None = None) -> Report:
         measures = {name: one for name, one in measures.items() if "held_out" not in name}
     elif "cca_top10" in measures:
         least = len(x) - max(int(held.sum()) for held in _folds(who))
-        if _certain(u.shape[1], v.shape[1], least):
+        # Else correlations of the others are 1 by construction, and their directions arbitrary.
+        if u.shape[1] + v.shape[1] >= least:
             logger.warning(
                 f"cca_top10_held_out is undefined: {least} segments of the others are too few for "
                 f"{u.shape[1]} and {v.shape[1]} dimensions"
@@ -229,11 +231,12 @@ def held_out_cosine(x: Float64, y: Float64, speaker: Int64) -> float:
     """Mean cosine of rows after the orthogonal map that fits other speakers' rows best.
 
     x, y: (n, D) unit rows; speaker: (n,), two speakers or more. The map for a fold's rows comes
-    from all other folds (`_folds`).
+    from all other folds (`_folds`). Directions that these do not span stay where they are, as far
+    as they can: else the map, and the cosine, would hang on the order of the dimensions.
     """
-    total = 0.0
+    total, least = 0.0, _LEAST_PULL * len(x) * np.eye(x.shape[1])
     for held in _folds(speaker):
-        left, _, right = np.linalg.svd(x[~held].T @ y[~held])
+        left, _, right = np.linalg.svd(x[~held].T @ y[~held] + least)
         total += float(np.vecdot(x[held] @ (left @ right), y[held]).sum())
     return total / len(x)
 
@@ -246,18 +249,13 @@ def _check_ranks(rank_x: int, rank_y: int, n: int) -> bool:
         return False
     if least < N_CORRELATIONS:
         logger.warning("cca_top10 is over %d correlations: there are no more", least)
-    if _certain(rank_x, rank_y, n):
+    # Subspaces of an (n - 1)-dimensional space share as many dimensions as theirs exceed its.
+    if rank_x + rank_y - (n - 1) >= min(N_CORRELATIONS, least):
         logger.warning(
             f"cca_top10 is 1 by construction: {n} paired segments are too few for {rank_x} and "
             f"{rank_y} dimensions"
         )
     return True
-
-
-def _certain(rank_x: int, rank_y: int, n: int) -> bool:
-    """Whether the correlations are 1 by construction: subspaces of an (n − 1)-dimensional space
-    share rank_x + rank_y − (n − 1) dimensions at least."""
-    return rank_x + rank_y - (n - 1) >= min(N_CORRELATIONS, rank_x, rank_y)
 
 
 # ---- Identity leakage in embedding space: rank search, canonical correlation, Procrustes
@@ -457,10 +455,11 @@ def leakage(
 
     Every protected speaker must have original segments (see `check_same_space`).
     """
+    asked = np.unique(protected.speaker)
     report: Report = {
         "n_queries": len(protected.ids),
         "n_gallery": len(original.ids),
-        "n_speakers": len(np.unique(protected.speaker)),
+        "n_speakers": len(asked),
         "n_segments": len(protected.ids),
         "n_dimensions": original.x.shape[1],
     }
@@ -474,8 +473,6 @@ def leakage(
         report |= {but(name, gallery=gallery): value for name, value in figures.items()}
     report |= alignment(*_paired(original, protected))
     report["cmc_curve"] = curves(searches[""])
-
-    asked = np.unique(protected.speaker)
 
     def evaluate(drawn: Float64) -> Figures:  # drawn: whose queries; the gallery is fixed
         resampled: Figures = {}

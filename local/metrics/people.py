@@ -184,7 +184,6 @@ def residual(accuracy: float, n_values: int) -> float:
 # ---- A crowd of candidates: how surely a recording leads to its person among ever more people.
 
 CANDIDATES = (2, 5, 10, 20, 50, 100, 200, 500, 1000)  # and all that there are
-NAMED = (LINKABILITY, "named")
 
 
 def join(sides: Sequence[tuple[StrPath, AttackSide]]) -> AttackSide:
@@ -232,15 +231,13 @@ def crowd(
     sizes = [*(n for n in CANDIDATES if n < total), total]
     rates: dict[str, Float64] = {}
     centred = join([(path, centre(side)) for path, side in sides]), centre(trial)
-    sides_of = {LINKABILITY: (candidates, trial)}
-    for name_of in NAMED:
-        both = sides_of.get(name_of, centred)
+    for name_of, both in ((LINKABILITY, (candidates, trial)), ("named", centred)):
         for name, length in LENGTHS.items():
             found = [own for _, own in count_rivals(*both, length, seed)]
             if sum(len(own) > 0 for own in found) < FEWEST_SPEAKERS:
                 logger.warning("%s recordings: fewer than two people have so many", name)
                 continue
-            for n in (n for n in sizes if n > 1):
+            for n in sizes:
                 # None of those who score no lower is among the n - 1 others.
                 rate = [hypergeom.cdf(0, total - 1, own, n - 1).mean() if len(own)
                         else math.nan for own in found]  # fmt: skip

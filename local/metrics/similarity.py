@@ -200,8 +200,8 @@ def assess(setting: Setting, drawn: Float64 | None = None) -> Assessment | None:
         sim=np.exp(log_sigmoid),  # Noé et al. 2022, Eq. 6: geometric mean of σ(l)
         sim2020=np.exp(-detection.softplus(-llr)),  # Noé et al. 2020, Eq. 2: σ of the mean l
         llr=llr,
-        d_ece=detection.d_ece(plain.llr, plain.t, plain.n),
-        cllr_min=detection.cllr(plain.llr, plain.t, plain.n),
+        d_ece=detection.d_ece(*plain.weighed),
+        cllr_min=detection.cllr(*plain.weighed),
     )
 
 
@@ -353,8 +353,8 @@ def gain_figures(rankings: Mapping[str, Ranking], weights: Mapping[str, Float64]
         if not (t.any() and n.any()):
             return None
         plain = detection.pav(t, n)
-        d[s] = detection.d_ece(plain.llr, plain.t, plain.n)
-        c[s] = detection.cllr(plain.llr, plain.t, plain.n)
+        d[s] = detection.d_ece(*plain.weighed)
+        c[s] = detection.cllr(*plain.weighed)
     return disclosure(d, c, "_lists")
 
 

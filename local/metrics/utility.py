@@ -148,10 +148,11 @@ def recall_figures(
     emotions = sorted(set(reference.values()))
     said = [*emotions, *sorted({recognised[utt] for utt in reference} - set(emotions))]
     speakers = sort_ids({utt2spk[utt] for utt in reference})
-    parts = sort_ids({(folds or {}).get(utt, "") for utt in reference})
+    of = folds or dict.fromkeys(reference, "")
+    parts = sort_ids({of[utt] for utt in reference})
     counts = np.zeros((len(parts), len(speakers), len(emotions), len(said)))
     for utt, emotion in reference.items():
-        part, speaker = parts.index((folds or {}).get(utt, "")), speakers.index(utt2spk[utt])
+        part, speaker = parts.index(of[utt]), speakers.index(utt2spk[utt])
         counts[part, speaker, emotions.index(emotion), said.index(recognised[utt])] += 1
 
     def evaluate(drawn: Float64) -> Figures:

@@ -125,7 +125,7 @@ class ScoredTrials:
         if not (t.any() and n.any()):
             return None
         plain, laplace = detection.pav(t, n), detection.pav(t, n, laplace=True)
-        blocks = plain.llr, plain.t, plain.n
+        blocks = plain.weighed
         found = {
             "eer": detection.eer(t, n),
             "eer_rocch": detection.eer(plain.t, plain.n),
@@ -525,7 +525,7 @@ def calibration(target: Bool, score_f0: Float64, score_f1: Float64) -> dict[str,
     for run, score in (("f0", score_f0), ("f1", score_f1)):
         t, n = detection.rank(score, target).counts()
         plain = detection.pav(t, n)
-        report[f"d_ece_{run}"] = detection.d_ece(plain.llr, plain.t, plain.n)
+        report[f"d_ece_{run}"] = detection.d_ece(*plain.weighed)
         report[f"l_w_{run}"] = detection.l_w(detection.pav(t, n, laplace=True))
     linear, same = fit_linear(score_f0, target), np.array_equal(score_f0, score_f1)
     isotonic = fit_isotonic(score_f0, target)
@@ -581,7 +581,7 @@ def attack(target: Bool, score: Float64) -> Report:
             "linkability": detection.local_linkability(bins).tolist(),
         }
     return {
-        "ece": _profile(best.llr, best.t, best.n),
+        "ece": _profile(*best.weighed),
         "ece_actual": _profile(score, y, 1.0 - y),
         "histogram": histogram,
     }

@@ -8,8 +8,9 @@ utterances. Mixed trials (2026) follow the same rules for everybody together, pe
 included, who are in no list of a gender.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
 from utils.cli import UserError
@@ -57,7 +58,7 @@ class Lists:
     def utts(self) -> set[str]:
         """Utterances of all lists."""
         tried = (utt for rows in self.trials.values() for _, utt, _ in rows)
-        return {*(utt for utts in self.enrolment.values() for utt in utts), *tried}
+        return {*chain(*self.enrolment.values(), tried)}
 
     def enrolled(self, gender: str) -> list[str]:
         """Enrolment speakers of a gender: those in its trials."""
@@ -127,8 +128,8 @@ def split_speaker(speaker: str, utts: Sequence[str], rules: Rules) -> Split | st
                 f"{rules.enrol_utts} or more and 1 or more in others are needed"
             )
         session = by_hash(long_enough, rules.seed, "enrolment-session", speaker)[0]
-        trial = [utt for other, own in in_session.items() if other != session for utt in own]
-        utts = in_session[session]
+        utts = in_session.pop(session)
+        trial = [*chain(*in_session.values())]
     ranked = by_hash(utts, rules.seed, "enrolment-utterances", speaker)
     rest = ranked[rules.enrol_utts :] if trial is None else trial
     return sort_ids(ranked[: rules.enrol_utts]), sort_ids(rest)
@@ -193,7 +194,7 @@ def lists_of_enrolled(
             if utt2spk.get(utt) != speaker:
                 who = f"spoken by {utt2spk[utt]}" if utt in utt2spk else "not in the data"
                 raise UserError(f"{utt}: enrolled for {speaker}, but {who}")
-    enrolled = {utt for utts in enrolment.values() for utt in utts}
+    enrolled = {*chain(*enrolment.values())}
     tried = [utt for utt in utt2spk if utt not in enrolled]
     return lists_of(utt2spk, spk2gender, enrolment, tried, genders)
 
@@ -204,13 +205,15 @@ def choose_evaluation(
     """Choose speakers to evaluate, so many of each gender; also returns those with too few
     utterances.
 
-    With mixed trials as many people of another sex are added, as far as there are so many. Seeded
-    and independent of order. Raises UserError with both numbers when a gender has fewer.
+    With mixed trials as many people of another sex are added, as far as there are so many; mixed
+    trials alone have all sexes that there are. Seeded and independent of order. Raises UserError
+    with both numbers when a gender has fewer.
     """
     splits = {spk: split_speaker(spk, utts, rules) for spk, utts in invert(utt2spk).items()}
     unable = [spk for spk, split in splits.items() if isinstance(split, str)]
     chosen: set[str] = set()
-    for gender in (OTHER if gender == MIXED else gender for gender in rules.genders):
+    genders = [OTHER if gender == MIXED else gender for gender in rules.genders]
+    for gender in genders if genders != [OTHER] else sort_ids({*spk2gender.values()}):
         able = [spk for spk in splits.keys() - unable if spk2gender[spk] == gender]
         if len(able) < per_gender and gender != OTHER:
             raise UserError(
@@ -242,11 +245,11 @@ def read_official(folder: Path, evaluation: str) -> tuple[Lists, dict[str, str],
 
     Raises UserError for a missing table, or a trial that contradicts enrolment, speaker or gender.
     """
-    home = folder / f"{evaluation}_enrolls"
     if (enrolled := _open_list(folder, evaluation, "enrolls")) is None:
         there = sorted(path.name for path in folder.glob("*_enrolls"))
         raise UserError(
-            f"{home}: no such folder; {folder} has {', '.join(there) or 'no *_enrolls'}"
+            f"{folder / evaluation}_enrolls: no such folder; {folder} has "
+            f"{', '.join(there) or 'no *_enrolls'}"
         )
     enrolment: dict[str, list[str]] = {}
     for utt in enrolled.enrolls or []:
@@ -341,16 +344,15 @@ def _check_official(data: DataDir, gender: str, enrolment: Groups, genders: Tabl
             )
 
 
-def cut_lists(lists: Lists, utts: Iterable[str]) -> Lists:
+def cut_lists(lists: Lists, utts: Container[str]) -> Lists:
     """Remove missing utterances from the lists, and speakers left with none."""
-    there = set(utts)
     enrolment = {
         speaker: kept
         for speaker, own in lists.enrolment.items()
-        if (kept := [utt for utt in own if utt in there])
+        if (kept := [utt for utt in own if utt in utts])
     }
     trials = {
-        gender: [row for row in rows if row[0] in enrolment and row[1] in there]
+        gender: [row for row in rows if row[0] in enrolment and row[1] in utts]
         for gender, rows in lists.trials.items()
     }
     return Lists(enrolment, trials, lists.trial_only)
@@ -369,7 +371,7 @@ def check_agreement(kind: str, ours: Table, theirs: Table) -> None:
 
 def check_lists(lists: Lists) -> None:
     """Raise a UserError unless each gender has both kinds of trials and no utterance two roles."""
-    enrolled = {utt for utts in lists.enrolment.values() for utt in utts}
+    enrolled = {*chain(*lists.enrolment.values())}
     for gender in lists.trials:
         labels = {label for _, _, label in lists.trials[gender]}
         for label in (TARGET, NONTARGET):

@@ -41,7 +41,8 @@ class Score:
     emotions and pitch. An evaluator that learnt from protected speech and hears original enrolment,
     or also trials: semi_informed_OA, semi_informed_OO. low, high: of its interval, NaN where there
     is none. parts: for wer the counts `words` and those of COUNTED, for uar the recall of each
-    emotion, for f0_correlation_vpc22 `std`. note: where it comes from; of uar its metric."""
+    emotion, for f0_correlation_vpc22 `std`. note: where words are from; of a recipe's others the
+    metric."""
 
     what: str
     split: str
@@ -105,7 +106,7 @@ def _pick(figures: DataFrame, named: Mapping[str, str], system: str) -> list[Sco
     return [
         Score(
             f.what, f.split, f.protected, f.value, f.attacker, f.low, f.high, _parts(figures, f),
-            f.metric if f.what == "uar" else "",
+            "" if f.what == "wer" else f.metric,
         )
         for f in own.itertuples()
     ]  # fmt: skip
@@ -210,9 +211,10 @@ def conclusions(scores: Sequence[Score], protocol: Protocol) -> Iterator[str]:
             yield f"{name}: average EER {100 * value:.3f} %{_ranked(value, protocol.categories)}"
     if protocol.layout == "summary2022":
         yield from means(scores, protocol)
-    if protocol.layout in ("rank2024", "rank2026"):
-        for split in sorted({s.split for s in scores if s.note == "uar"}):
-            yield f"{split}: UAR over all utterances; the challenge's is over folds (spk2fold)"
+    own = {"eer": "EER on a line between thresholds; the challenge's is at one (--protocol)"}
+    if protocol.layout != "rank2026_track2":  # where all are one fold
+        own["uar"] = "UAR over all utterances; the challenge's is over folds (spk2fold)"
+    yield from sorted({f"{s.split}: {own[s.note]}" for s in scores if s.note in own})
     there = {(s.what, s.split) for s in scores if s.protected}
     asked = {("wer", joined(w)[0]) for w in protocol.words}
     asked |= {("uar", split) for split in protocol.emotions}

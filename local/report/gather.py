@@ -31,6 +31,7 @@ from local.report.frame import COUNTS, METRICS, read_frame, read_somewhere
 from local.report.measures import MEASURES
 from local.report.results import SETTINGS, Group, Results
 from steps.audio import SAMPLE_RATE, read_audio
+from utils.arrays import Float64
 from utils.cli import LossError, UserError
 from utils.datadir import DataDir, load_data_dir
 from utils.digests import sha256
@@ -98,8 +99,8 @@ def _rows(figures: Json, where: Row) -> tuple[list[Row], list[Row]]:
         of = dict.fromkeys(COLUMNS, "") | {"metric": name, "kind": "value"} | columns.get(name, {})
         if name != metric:  # of single people; null where it is not defined
             people = value if isinstance(value, Mapping) else {}
-            of = where | of
-            speaker_rows += [of | {"speaker": s, "value": _text(own)} for s, own in people.items()]
+            speaker_rows += [where | of | {"speaker": s, "value": _text(own)}
+                             for s, own in people.items()]  # fmt: skip
         elif not isinstance(value, Mapping) and of["metric"] in MEASURES:  # others are counts
             low, high = (_text(bound) for bound in bounds.get(metric) or (None, None))
             own = {"value": _text(value), "low": low, "high": high}
@@ -225,7 +226,7 @@ def mp3(samples: npt.NDArray[Any]) -> bytes:
     return stream.getvalue()
 
 
-def loudest(samples: np.ndarray[tuple[int], np.dtype[np.float64]], length: int) -> int:
+def loudest(samples: Float64, length: int) -> int:
     """Where the loudest stretch of `length` samples begins; 0 if there are no more."""
     if len(samples) <= length:
         return 0
@@ -248,13 +249,13 @@ def cut_clips(
     """Clips of the `n_worst` worst-protected speakers of each system and split; each is written
     once, whichever systems ask for it."""
     made: dict[tuple[str, str], str] = {}
+    length = int(SECONDS * SAMPLE_RATE)
 
     def clip(data: DataDir, utterance: str, start: int) -> str:
-        key = (str(data.path), utterance)
+        key = str(data.path), utterance
         if key not in made:
             name = f"clips/{len(made):03d}.mp3"
             samples = read_audio(utterance, data.wav[utterance]).samples
-            length = int(SECONDS * SAMPLE_RATE)
             start = max(0, min(start, len(samples) - length))
             write_file(out / name, mp3(np.asarray(samples[start : start + length], np.float32)))
             made[key] = name
@@ -263,7 +264,7 @@ def cut_clips(
     def pair(group: Group, speaker: str, of: ProtectedSet) -> Json:
         utterance = _utterance(of, speaker)
         samples = read_audio(utterance, of.original.wav[utterance]).samples
-        start = loudest(np.asarray(samples, np.float64), int(SECONDS * SAMPLE_RATE))
+        start = loudest(samples, length)
         clips = (clip(data, utterance, start) for data in (of.original, of.protected))
         names = ("system", "evaluator", "split", "speaker", "utterance", "original", "protected")
         return dict(zip(names, (*group, speaker, utterance, *clips), strict=True))

@@ -427,7 +427,7 @@ def drawn(title: str, made: Iterable[Found], folder: Path | None) -> Section:
 
 def draw_utility(results: Results, folder: Path | None) -> Section:
     """Privacy against utility, a picture a split and measure, and utility by target."""
-    useful = where(results.metrics, family=Family.UTILITY, metric=measures.UTILITY_MEASURES)
+    useful = where(results.metrics, family=Family.UTILITY, figure=measures.UTILITY_MEASURES)
     measured = useful.drop_duplicates(["metric", "evaluator", "split"]).itertuples()
     trades = (trade_off(trade, results.systems()) for trade in select.trades(results.metrics))
     targets = (

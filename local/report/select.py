@@ -503,7 +503,7 @@ def lines(results: Results) -> list[Line]:
 
 def uses(metrics: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
     """(metric, by whom) -> system -> the row of all people together."""
-    own = where(metrics, family=Family.UTILITY, metric=UTILITY_MEASURES)
+    own = where(metrics, family=Family.UTILITY, figure=UTILITY_MEASURES)
     if len({*metrics["gender"]} - {""}) > 1:
         own = where(own, gender="")
     found: dict[tuple[str, str], dict[str, Any]] = {}
@@ -591,7 +591,7 @@ def trades(metrics: pd.DataFrame) -> list[Trade]:
     for (split, system), eer in strongest(metrics).items():
         privacy.setdefault(split, {})[system] = eer
     bares, found = unprotected(metrics), []
-    useful = where(metrics, metric=UTILITY_MEASURES)
+    useful = where(metrics, figure=UTILITY_MEASURES)
     kinds = useful.groupby(["metric", "evaluator"], sort=False)
     of = UTILITY_MEASURES.index
     for (metric, recogniser), own in sorted(kinds, key=lambda kind: of(kind[0][0])):

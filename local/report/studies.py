@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from pandas import DataFrame, Series, read_csv
 
+from local.metrics.intervals import COLUMNS as FIGURE
 from local.metrics.intervals import holm, key
 from local.report import frame, measures
 from local.report.gather import check_losses, labelled, origin, tabulate
@@ -106,8 +107,8 @@ class Searches(Study):
         counts = zip(eers["family"], *(eers[name] for name in frame.COUNTS), strict=True)
         self.counts = sorted({*counts})
         for f in frame.where(figures, figure="p_cos").itertuples():
-            segments = Value(frame.parse(f.n_segments))
-            self.found[f.system, f.list, f.evaluator, "segments"] = segments
+            at = f.system, f.list, f.evaluator, "segments"
+            self.found[at] = Value(frame.parse(f.n_segments))
         for evaluator, profile in self.places:
             self._derive([(s, f"leakage_p{profile}", evaluator) for s in self.systems])
 
@@ -249,8 +250,8 @@ class Searches(Study):
         """
         rows = []
         for figure, table, title in RANKED:
-            random = frame.where(of_table("003", table), system="Random", metric=figure)["number"]
-            chance = 0.0 if random.empty else random.iloc[0]
+            random = frame.where(of_table("003", table), system="Random", metric=figure)
+            chance = next(iter(random["number"]), 0.0)
             theirs = {mine: mean(_above(n, chance) for n in numbers)
                       for _, mine, numbers in self._alike(figure, table)}  # fmt: skip
             found = {THEIRS: theirs}
@@ -380,10 +381,11 @@ def speech_rows(folders: Iterable[Path]) -> Rows:
     rows, (labels, missing) = Rows(), labelled(folders)
     check_losses(missing, 0)
     for found in (row for at, of in labels.items() for row in tabulate(at, of)[0]):
-        name, where = found["metric"], {of: found[of] for of in ("evaluator", "split")}
+        name: str = key(found["metric"], **{column: found[column] for column in FIGURE})
         if name in ("deid", "g_vd", "eer") and found["value"]:
             name = f"{EER_OF}{found['attacker']}" if name == "eer" else name
-            rows += _rows(found["system"], [(name, float(found["value"]))], **where)
+            rows += _rows(found["system"], [(name, float(found["value"]))],
+                          evaluator=found["evaluator"], split=found["split"])  # fmt: skip
     return rows
 
 

@@ -141,7 +141,7 @@ _USEFUL = (*measures.UTILITY_MEASURES, "cer", "hypotheses_cut", "mos_drop")
 
 def utility_table(metrics: pd.DataFrame) -> Table:
     """Words, characters, emotions and quality, a row a figure, original speech among them."""
-    own = where(metrics, metric=_USEFUL).sort_values("split", kind="stable")
+    own = where(metrics, figure=_USEFUL).sort_values("split", kind="stable")
     rows = [
         [f.split, f.system, f.evaluator, f.condition, MEASURES[f.metric].heading,
          show(value_of(f), MEASURES[f.metric]), f.n_speakers]
