@@ -220,7 +220,7 @@ class _Run(SimpleNamespace):
         for path, scene in scenes.find_turns(self.asked, jobs, self.base, own):
             found[path] = scene
             clearly = f"{scene.sure or 0:.0%} of it is clearly of one"
-            what = scene.fault or f"{in_words([scene.told])}; {clearly}"
+            what = scene.fault or f"{in_words([scene.told(each=self.asked.each)])}; {clearly}"
             _say(f"{job.plain(self.base / path)}: {what}")
         self.read_turns()
         for path, scene in found.items():
@@ -311,7 +311,7 @@ class _Run(SimpleNamespace):
             self.journal.check(places)
         # Else nobody knows when what is said.
         self.timed = self.keeps or anonymiser.tells_words
-        known = account.sources(self.out)  # which marks in OUT do not tell for sure
+        known = account.told(self.out, "source_sha256")  # which marks in OUT do not tell for sure
         for path in (
             () if self.launcher else progress("protect, what is done", unit="files")(self.audio)
         ):
@@ -428,7 +428,7 @@ class _Run(SimpleNamespace):
         self.journal.take_parts()
         self.read_turns()  # which the shards may have found
         del self.copies
-        reasons = account.reasons(self.out)
+        reasons = account.told(self.out, "reason")
         missed = f"was not made; {logs} may say why, and the same command tries again"
         return {
             path: reasons.get(job.plain(path), f"{self.base / path}: {missed}")

@@ -42,6 +42,8 @@ def test_files_of_turns_are_read_and_written_back(tmp_path, name):
     assert {t[:2] for t in found} - {(3.0, 3.5)} == {(0.5, 2.0), (1.5, 10.0)}
     first = "JÜR" if name == "a.cha" else "Jürgen"
     assert [t.person for t in found if t.person][:2] == [first, "INT"]
+    if name == "a.tsv":  # which is never copied
+        return
     target, named = tmp_path / name, {first: "P1", "INT": "P2"}
     new = [
         Turn(t.begin + 0.5, t.end + 0.5, named.get(t.person, t.person),
@@ -55,7 +57,7 @@ def test_files_of_turns_are_read_and_written_back(tmp_path, name):
     text = target.read_text("utf-8")
     for hidden in ("Jürgen", "JÜR", "Anna", "Jena", "lastUsed", "34;"):
         assert hidden not in text
-    if name != "a.tsv" and any(t.words for t in found):
+    if any(t.words for t in found):
         said = next(t.words for t in again if t.person == "P1")
         assert "Tag" in said and "[name]" in next(t.words for t in again if t.person == "P2")
     if name in ("a.TextGrid", "a.eaf"):
@@ -147,7 +149,7 @@ def test_each_person_has_a_voice_and_the_account_speaks_of_people(interview, tmp
         run("--turns beside", interview, out)
         assert f"{made} files protected now" in capsys.readouterr().out
         with (interview / "talk.rttm").open("a") as stream:
-            stream.write(turns.rttm_line("talk", Turn(1.0, 1.5, "C")))
+            stream.write("SPEAKER talk 1 1.0 0.5 <NA> <NA> C <NA> <NA>\n")
     assert told(out)["people"] == 3
 
 
@@ -199,7 +201,8 @@ def test_each_channel_has_a_voice_and_its_own_people(tmp_path, capsys):
     said = [Turn(0, 12, "A", "", 1), Turn(0, 12, "B", "", 2), Turn(12, 25, "C", "", 2)]
     turns.write(tmp_path / "in/call.rttm", "call", said)
     run("--channels each --turns beside", tmp_path / "in", named := tmp_path / "named")
-    assert told(named, "call.wav")["people"] == 3
+    row = told(named, "call.wav")  # A and B were said to have one voice while both speak
+    assert row["people"] == 3 and row["seconds_overlap"] == 0.0
     assert samples(named / "call.wav").shape == call.shape
 
 
@@ -410,7 +413,9 @@ def test_people_are_found_and_written_to_be_corrected(corpora, tmp_path, capsys)
 SRT = "1\n00:00:04,000 --> 00:00:05,000\n{}\n"
 VTT = "WEBVTT\n\n00:04.000 --> 00:05.000\n{}\n"
 CHA = "@UTF8\n@Begin\n{}\n@End\n"
-RTTM = turns.rttm_line("talk", Turn(0, 6, "A")) + turns.rttm_line("talk", Turn(6, 12, "B"))
+RTTM = "".join(
+    f"SPEAKER talk 1 {t} 6 <NA> <NA> {who} <NA> <NA>\n" for t, who in ((0, "A"), (6, "B"))
+)
 
 
 def tiers(*named: tuple[str, float, float, str], end: float = 12.0) -> str:
@@ -424,11 +429,18 @@ def tiers(*named: tuple[str, float, float, str], end: float = 12.0) -> str:
     return f"{about}0\n{end}\n<exists>\n{len(named)}\n{rows}"
 
 
+POINT = tiers().replace("\n0\n", "\n1\n") + '"TextTier"\n"redact"\n0\n12\n1\n1.0\n"x"\n'
+
+
 @pytest.mark.parametrize(("name", "text", "spans"), [
     ("a.csv", "1.0;1.5;place\n2 3\n", [(1, 1.5, "place"), (2, 3, "span")]),
     ("a.csv", "begin,end,kind\n1.0,2.5,PHONE_NUMBER\n", [(1, 2.5, "PHONE_NUMBER")]),
     ("a.tsv", "1,0 2 Anna Li\n", [(1, 2, "span")]),  # the account had the name
     ("a.cha", CHA.format("*INT:\t<name>Anna</name> . \x154000_5000\x15"), [(4, 5, "name")]),
+    ("a.cha", CHA.format("*INT: <name>Anna</name> . \x154000_5000\x15"), [(4, 5, "name")]),
+    ("a.tsv", "1\t2\tplace\tJena\n", [(1, 2, "place")]),
+    ("a.TextGrid", tiers(("redact@INT", 1, 2, "x"), ("redact_2", 3, 4, "y")),
+     [(1, 2, "x"), (3, 4, "y")]),
     ("a.TextGrid", tiers(("redact", 1, 2, "Öz"), ("redact", 3, 4, "x"), ("Redact ", 5, 6, "y")),
      [(1, 2, "span"), (3, 4, "x"), (5, 6, "y")]),
     *((name, form.format(words), [(4, 5, "name")])
@@ -441,12 +453,33 @@ def test_every_mark_of_what_must_not_be_heard_counts(tmp_path, name, text, spans
     assert [(s.begin, s.end, s.words) for s in turns.read_spans(tmp_path / name)] == spans
 
 
+@pytest.mark.parametrize(("name", "time", "text"), [
+    ("a.vtt", "00:05.000 --> 00:08.000", "<v INT>Ja <00:06.000>Frau <00:07.000><name>Anna</name>"),
+    ("a.vtt", "00:00:05,000 --> 00:00:08,000 align:left", "Ja Frau <name>Anna</name>"),
+    ("a.vtt", "0:05.000 --> 0:08.000", "Ja Frau <name>Anna</name>"),
+    ("a.srt", "00:00:05 --> 00:00:08", "Ja Frau <name>Anna</name>"),
+    ("a.srt", "00:00:05.0-->00:00:08.0", "INT\u00a0: Ja Frau <name>Anna</name>"),
+])  # fmt: skip
+def test_a_name_was_heard_that_a_cue_of_another_form_marks(tmp_path, name, time, text):
+    """A line with times of two words was a cue without words; other forms of times were words of
+    the cue before, which was removed in its place."""
+    known = "1\n00:00:01.000 --> 00:00:04.000\nB: Ich bin\n42\n\n2\n"
+    (tmp_path / name).write_text(f"{known}{time}\n{text}\n", "utf-8")
+    first, second = turns.read(tmp_path / name)
+    assert first == Turn(1, 4, "B", "Ich bin\n42")
+    assert second[:2] == (5, 8) and second.words == "Ja Frau <name>Anna</name>"
+    assert turns.read_spans(tmp_path / name) == [Turn(5, 8, REDACT, "name")]
+    refuses_file(f"{name}:2: not `<begin> --> <end>`", turns.read, tmp_path / name,
+                 "1\n00:00:05:12 --> later\n")  # fmt: skip
+
+
 @pytest.mark.parametrize(("name", "text", "why"), [
     ("a.tsv", "1.0\t1.0\tname\n", "a span at 1 s ends where it begins"),
     ("a.tsv", "1 nan x", "a.tsv:1: not"), ("a.tsv", "2 1 x", "a.tsv:1"),
     ("a.tsv", "0 1 x\nword", "a.tsv:2"), ("a.tsv", "-1 1 x", "a.tsv:1"),
     ("a.srt", SRT.format("<name>Anna</name> <name>Bo"), "<name> without </name>"),
     ("a.TextGrid", tiers(("redact", 1, 2, "-")), "no label in tier redact"),
+    ("a.TextGrid", POINT, "a span at 1 s ends where it begins"),
     ("a.TextGrid", "Anna", "cannot be read as textgrid .[A-Za-z]*.; save"),  # nor its words
     ("a.eaf", "<Anna", "cannot be read as eaf .[A-Za-z]*.; save"),
 ])  # fmt: skip
@@ -457,12 +490,34 @@ def test_spans_that_cannot_be_read_are_refused(tmp_path, name, text, why):
 @pytest.mark.parametrize(("where", "name", "text"), [
     ("spans", "take.tsv", "1 2\n"), ("spans", "talk.xlsx", ""), ("spans", "talk.rttm", RTTM),
     ("in", "talk.redacted.tsv", "1 2\n"), ("in", "Redact talk.txt", "1 2\n"),
+    ("in", "talk.en.srt", SRT.format("Ja, <name>Anna</name>")),
 ])  # fmt: skip
 def test_a_file_of_spans_that_is_of_no_use_ends_the_run(interview, tmp_path, where, name, text):
     write_file(tmp_path / where / name, text)
     folder = "beside" if where == "in" else tmp_path / where
     refuses(f"{name}: is of a kind that is not read", run, f"--redact {folder}", interview,
             tmp_path / "no")  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "text", "who"), [
+    ("a.tsv", "0\t1\tAnna Li\tlaughs\n1\t2\tAnna Li\n", ["Anna Li", "Anna Li"]),
+    ("a.tsv", "0 1 Anna  Li\n1 2 Bo\n", ["Anna Li", "Bo"]),
+    ("a.csv", 'begin,end,person\n0,1,"Li, Anna"\n"1","2","Li, Bo",x\n', ["Li, Anna", "Li, Bo"]),
+])  # fmt: skip
+def test_whoever_a_note_stood_beside_was_another(tmp_path, name, text, who):
+    """All cells behind the times were the person's name, with quotation marks."""
+    (tmp_path / name).write_text(text)
+    assert [turn.person for turn in turns.read_turns(tmp_path / name)] == who
+
+
+@pytest.mark.parametrize("line", [
+    "SPEAKER Interview Anna 2 1 0.0 3.0 <NA> <NA> INT <NA> <NA>",
+    "SPEAKER my talk 1 0.0 3.0 <NA> <NA> INT <NA>",
+    "SPEAKER talk 1 0.0 3.0 <NA> <NA> Anna Schmidt <NA> <NA>",
+])  # fmt: skip
+def test_a_blank_in_a_name_moved_what_rttm_says(tmp_path, line):
+    """Turns had other times and nobody's name; two people of one first name had one voice."""
+    refuses_file("a.rttm:1: not .* `_` for blanks", turns.read, tmp_path / "a.rttm", f"{line}\n")
 
 
 @pytest.mark.parametrize(("files", "words", "why"), [
@@ -515,9 +570,11 @@ def test_whoever_is_not_named_in_a_cue_is_somebody(interview, tmp_path, name, cu
     assert turns.read_turns(tmp_path / "a.cha")[0][:2] == (0, 3)
     (interview / "talk.rttm").unlink()
     (interview / "talk.srt").write_text(SRT.format("INT: Wie? Anna: Gut."))
-    wishes = scenes.Wishes("beside", keep="INT")
-    (scene,) = wishes.read(interview, [Path("talk.wav")]).values()
-    assert scene.kept == {"INT"} and not scene.clear(None)
+    for _ in range(2):  # also where another file says when, and is asked first
+        wishes = scenes.Wishes("beside", keep="INT")
+        (scene,) = wishes.read(interview, [Path("talk.wav")]).values()
+        assert scene.kept == {"INT"} and not scene.clear(None)
+        turns.write(interview / "talk.rttm", "talk", [Turn(4, 5, "INT")])
 
 
 def test_who_is_kept_is_not_clear_where_somebody_speaks_in_another_channel():
@@ -555,10 +612,32 @@ def test_a_name_with_a_turkish_i_ended_the_run(tmp_path):
     assert "P1: P1 und P1, P1s Hut\n" in copied(tmp_path)[0]
 
 
+def test_a_name_stayed_where_no_blanks_part_words(tmp_path):
+    """王小明 and 민수, whom the particle of a subject follows."""
+    words = (
+        "\u738b\u5c0f\u660e: \u660e\u5929\u738b\u5c0f\u660e\u4f86\n\ubbfc\uc218: \ubbfc\uc218\uac00"
+    )
+    (tmp_path / "talk.srt").write_text(SRT.format(words), "utf-8")
+    assert "P1: \u660e\u5929P1\u4f86\nP2: P2\uac00\n" in copied(tmp_path)[0]
+
+
+def test_an_offset_of_elan_was_passed_over(tmp_path):
+    """Names were removed where they are not said."""
+    text = HOSTILE["talk.eaf"].replace("</LICENSE>", "</LICENSE>{}")
+    media = '<MEDIA_DESCRIPTOR MEDIA_URL="file:///x/{}" TIME_ORIGIN="{}"/>'
+    refuses_file("offset", turns.read, tmp_path / "a.eaf", text.format(media.format("b.wav", 900)))
+    refuses_file("offset", turns.read, tmp_path / "a b.eaf",
+                 text.format(media.format("a%20b.wav", 9) + media.format("b.mp4", 0)))  # fmt: skip
+    video = text.format(media.format("a.wav", 0) + media.format("a2.mp4", 900))
+    (tmp_path / "a.eaf").write_text(video)
+    assert turns.read_turns(tmp_path / "a.eaf")
+
+
 ANNA = [(name, 1.0, 2.0, "Anna") for name in ("Notiz", "Thema")]
 HOSTILE = {
     "talk.vtt": "WEBVTT Anna\n\nNOTE Anna\n\nSTYLE\n::cue(.Anna){}\n\nAnna-1\n"
-    "00:01.000 --> 00:02.000\n<v INT><c.Anna>Ja</c> <lang Anna>so</lang>\n",
+    "00:01.000 --> 00:02.000\n<v INT><c.Anna>Ja</c> <lang Anna>so</lang>\n\nNOTE Anna\n\nAnna-2\n"
+    "00:03.000 --> 00:04.000\n\nNOTE Anna: nein\n",
     "talk.srt": '1\n00:00:01,000 --> 00:00:02,000\nINT: <font face="Anna">Ja</font> {Anna}\n',
     "talk.cha": "@UTF8\n@Begin\n@Languages:\tdeu\nAnna\n%com:\tAnna\n@Comment:\tAnna\n"
     "*INT:\tja [% Anna] [= Anna] . \x151000_2000\x15\n%com:\tAnna\n@End\n",
@@ -577,7 +656,8 @@ HOSTILE = {
 
 
 def test_texts_hold_nothing_but_who_says_what_when(tmp_path):
-    """Tags, comments, headers, and tiers of notes were copied, and labels of spans."""
+    """Tags, comments, headers, and tiers of notes were copied, and labels of spans; notes and names
+    of cues between others were words of the cue before."""
     for name, text in HOSTILE.items():
         (tmp_path / name).write_text(text, "utf-8")
     text, texts = copied(tmp_path, people=(Turn(1, 2, "INT"),))

@@ -269,6 +269,13 @@ def test_words_that_are_spelt_together_are_written_as_several() -> None:
     assert heard_words(Heard("a b"), np.zeros(1)) == ("a b", [1.0, 1.0])
 
 
+def test_a_word_before_a_vowel_was_written_with_the_next_one() -> None:
+    """In OUT.times, where it counted as doubtful with that one: eSpeak NG joins them by an r."""
+    for text in ("She had never eaten it.", "The manner of her own letter in it."):
+        one_each = [[i] for i, _ in enumerate(text.split())]
+        assert written(words_of(phones_of(text)), text) == one_each
+
+
 def test_words_that_are_read_and_heard_otherwise_do_not_agree() -> None:
     rng = np.random.default_rng(0)
     read = rng.standard_normal((30, 64)).astype(np.float32)

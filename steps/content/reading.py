@@ -192,6 +192,8 @@ def written(words: Sequence[Sequence[Phone]], text: str) -> list[list[int]]:
     one, other = ([x for x, _ in side] for side in (spelt, owners))
     for kind, i, j, begin, end in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
         for at, (_, owner) in enumerate(owners[begin:end], i):
+            if kind == "insert" and found[owner]:  # such as the r between "never" and "eaten"
+                continue
             own = spelt[at : at + 1] if kind == "equal" else spelt[i : max(j, i + 1)]
             found[owner].update(place for _, place in own or spelt[-1:])
     return [sorted(places) for places in found]

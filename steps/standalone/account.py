@@ -3,7 +3,7 @@
 import re
 import time
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -61,18 +61,16 @@ def write_account(
     path = beside(out, part_name("account.json", shard))
     parts = parts_of(path)
     before = [_earlier(one, settings) for one in (path, *parts)]
-    runs = [run for one in before for run in one.get("runs", [])]
+    key, runs = run["key_digest"], [old for one in before for old in one.get("runs", [])]
     known = {name: file for one in before for name, file in one.get("files", {}).items()}
-    runs = [one for one in runs if one["key_digest"] != run["key_digest"]]
-    failed = {name for name, file in files.items() if file["status"] == "failed"}
     known = {
         name: file for name, file in known.items()
-        if file["status"] == "done" and name not in failed
+        if {file["status"], files.get(name, file)["status"]} == {"done"}
     }  # fmt: skip
     found = {
         **settings,
         "out": plain(out),
-        "runs": [*runs, {**origin(), **run}],
+        "runs": [*(old for old in runs if old["key_digest"] != key), {**origin(), **run}],
         "files": known | {name: known.get(name, {}) | {**file} for name, file in files.items()},
         "limits": sentences(limits),
     }
@@ -86,27 +84,19 @@ def write_account(
     return page
 
 
-def _rows(out: Path) -> Iterator[Any]:
-    """Rows of files in accounts, also of shards."""
-    path = beside(out, "account.json")
+def told(out: Path, what: str) -> dict[str, str]:
+    """Values of one kind that accounts tell of files, also those of shards, by name."""
+    path, found = beside(out, "account.json"), dict[str, str]()
     for one in (path, *parts_of(path)):
         with suppress(UserError, AttributeError):  # none, or none of ours
-            yield from read_json_object(one, "").get("files", {}).items()
-
-
-def reasons(out: Path) -> dict[str, str]:
-    """Why files could not be protected, by name."""
-    return {name: file["reason"] for name, file in _rows(out) if "reason" in file}
+            files = read_json_object(one, "").get("files", {})
+            found |= {name: file[what] for name, file in files.items() if what in file}
+    return found
 
 
 def read(out: Path) -> dict[str, Any]:
     """Account of a protected folder; UserError where there is none."""
     return read_json_object(beside(out, "account.json"), "make protect wrote it")
-
-
-def sources(out: Path) -> dict[str, str]:
-    """SHA-256 of the recordings of which accounts tell, by name."""
-    return {n: file["source_sha256"] for n, file in _rows(out) if "source_sha256" in file}
 
 
 def cuts(out: Path) -> dict[str, tuple[float, float]]:

@@ -250,14 +250,17 @@ class Scene:
             raise UserError(self.fault or f"{where}, but {late[0]}; is it the file?")
         return replace(recording, hidden=hidden(self.spans, len(recording)))
 
-    @property
-    def told(self) -> dict[str, object]:
-        """Row of the account: people, turns, seconds of overlap and in the clear, and spans."""
+    def told(self, *, each: bool) -> dict[str, object]:
+        """Row of the account: people, turns, seconds of overlap and in the clear, and spans. each:
+        whether channels are protected each by itself, so that people of one do not overlap those of
+        another."""
         named, removed = [turn for turn in self.turns if turn.person], dict[str, list[float]]()
         found: dict[str, object] = {}
         if named:
             found |= {"people": len({t.person for t in named}), "turns": len(named)}
-            found["seconds_overlap"] = round(overlap(named), 2)
+            channels = {t.channel for t in named} - {0} if each else ()
+            own = (of_channel(named, channel - 1) for channel in channels)
+            found["seconds_overlap"] = round(sum(map(overlap, own if channels else [named])), 2)
         if self.sure is not None:
             found["sure"] = round(self.sure, 3)
         if self.kept:

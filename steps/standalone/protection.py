@@ -265,7 +265,8 @@ class Work:
             UNREAD.format("some"): told["seconds_unread"],  # how much may be hidden
             FOREIGN.format(language): language, SEVERAL.format(n): n > 1,
         }  # fmt: skip
-        found: dict[str, Any] = {"seconds": round(recording.seconds, 2), **scene.told}
+        found: dict[str, Any] = {"seconds": round(recording.seconds, 2)}
+        found |= scene.told(each=self.channels == "each")
         found |= {what: round(float(seconds), 2) for what, seconds in told.items()}
         if later is not None and self.anonymiser.keeps_length:
             found["seconds_later"] = round(later / SAMPLE_RATE, 3)

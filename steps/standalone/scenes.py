@@ -22,6 +22,8 @@ from steps.standalone.turns import REDACT, Turn
 from utils.cli import UserError
 
 BESIDE, AUTO = "beside", "auto"
+# Scripts in which other letters stand beside a name: Thai to Burmese, Khmer, Japanese to Korean.
+_UNSPACED = re.compile("[\u0e00-\u109f\u1780-\u17ff\u3040-\ud7af]")
 _ALIKE = 0.002  # seconds by which two files may differ that say the same
 _WHEN = "somebody speaks at a time that is not said, and may be beside who is kept; say the time"
 _ELSE = (
@@ -158,9 +160,12 @@ class Wishes:
         known = spans | {file for files in said.values() for file in files}
         stems = {file.with_suffix("") for file in spans}
         for file in sorted({*folder.rglob("*")} - known - {source / path for path in audio}):
-            ours = file.suffix.lower() in turns.KINDS or file.with_suffix("") not in stems
+            if not file.is_file() or file.name.startswith("."):
+                continue
+            kind = file.suffix.lower()
+            ours = kind in turns.KINDS or file.with_suffix("") not in stems
             named = not beside or REDACT in file.name.casefold()
-            if ours and named and file.is_file() and not file.name.startswith("."):
+            if ours and (named or (kind in turns.TEXTS and turns.marks_names(file))):
                 raise UserError(
                     f"{file}: is of a kind that is not read, or {source} has no recording of "
                     "this name; put it right, or take it away: what it says would be heard"
@@ -194,7 +199,8 @@ def _agreed(files: Sequence[Path]) -> tuple[tuple[Turn, ...], set[str]]:
         )
         if said != first or not np.allclose(one, other, 0, _ALIKE):
             raise UserError(f"{file}: says other turns than {found[0][0]}; take one of them away")
-    return tuple(found[0][1]) if found else (), untimed
+    same = zip(*(own for _, own in found), strict=True)
+    return tuple(x[0]._replace(words="\n".join(turn.words for turn in x)) for x in same), untimed
 
 
 def find_turns(
@@ -358,11 +364,13 @@ def _changed(
     times of the protected version."""
     # The longest first; in any case, unless they are as short as many words; also Annas.
     known = sorted((name for name in names if len(name) > 1), key=len, reverse=True)
-    form = [(re.escape(name).replace(r"\ ", r"[\s_]+"), len(name) > 2) for name in known]
+    form = ((re.escape(name).replace(r"\ ", r"[\s_]+"), name) for name in known)
     any_of = "|".join(
-        f"({name})(?=s?(?!\\w))" if long else f"((?-i:{name}))(?!\\w)" for name, long in form
-    )
-    whole = re.compile(rf"(?<!\w)(?:{any_of})" if any_of else r"(?!)", re.I)
+        f"({text})" if _UNSPACED.search(name)
+        else rf"(?<!\w)({text})(?=s?(?!\w))" if len(name) > 2
+        else rf"(?<!\w)((?-i:{text}))(?!\w)" for text, name in form
+    )  # fmt: skip
+    whole = re.compile(any_of or "(?!)", re.I)
     made = list[Turn]()
     for turn in said:
         words, marked = normalize("NFC", turns.unnamed(turn.words)), turns.NAMED.search(turn.words)

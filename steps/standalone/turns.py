@@ -1,14 +1,16 @@
 """Who speaks when, what is said and what must not be heard: files of turns, of subtitles and of
 transcripts are read as turns, and written from turns alone, so that nothing else of them stays."""
 
+import csv
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from html import escape, unescape
-from itertools import groupby
+from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import unquote
 from xml.etree import ElementTree
 from xml.sax.saxutils import quoteattr
 
@@ -32,7 +34,7 @@ class Turn(NamedTuple):
 NEVER = math.inf
 REDACT = "redact"  # name of a tier, in any case
 _KIND = re.compile("[a-z_]+|[A-Z_]+")
-_REDACTS = re.compile(rf"{REDACT}\W?\d*", re.I)  # also of a second tier of this name
+_REDACTS = re.compile(rf"{REDACT}(\W.*|\d*)", re.I)  # also of a second tier, or `redact@INT`
 _NOTES = re.compile(  # names of tiers that nobody says
     r"(?<![^\W\d])(notes?|comments?|remarks?|memos?|descriptions?|kommentare?|notiz(en)?"
     r"|(be|an)merkung(en)?|beschreibung(en)?|commentaires?|remarques?)(?![^\W\d])", re.I
@@ -56,14 +58,24 @@ def _seconds(*texts: str) -> list[float]:
     return found
 
 
+def _clock(text: str) -> float:
+    """Seconds of a time such as 01:02:03,5; ValueError for anything else."""
+    parts = _seconds(*text.split(":"))
+    if len(parts) > 3:  # frames
+        raise ValueError
+    return round(sum(part * 60**n for n, part in enumerate(reversed(parts))), 3)
+
+
 def _rttm(path: Path) -> Iterator[Turn]:
-    what = "`SPEAKER <recording> <channel> <begin> <length> <NA> <NA> <person>`"
+    what = "`SPEAKER <recording> <channel> <begin> <length> <NA> <NA> <person>`, `_` for blanks"
     lines = ((number, line.split()) for number, line in _lines(path))
     rows = [(number, cells) for number, cells in lines if cells[:1] == ["SPEAKER"]]
     if len({cells[1] for _, cells in rows if len(cells) > 1}) > 1:  # of several recordings
         rows = [row for row in rows if row[1][1:2] == [path.stem]]
     for number, cells in rows:
         with refusing(f"{path}:{number}: not {what}", ValueError, IndexError):
+            if len(cells) > 10 or cells[7] == "<NA>":  # a blank in a name moves the others
+                raise ValueError
             begin, length = _seconds(*cells[3:5])
             channel = int(cells[2]) if cells[2].isdigit() else 0
             turn = Turn(begin, round(begin + length, 6), cells[7], "", channel)
@@ -74,15 +86,18 @@ def _table(path: Path) -> Iterator[Turn]:
     time = r"\s*\d+([.,]\d*)?"
     for number, line in _lines(path):
         blanks = re.match(rf"{time}\s{time}(\s|$)", line)
-        apart = r"[\t;]" if re.search(r"[\t;]", line) else r"\s+" if blanks else ","
-        cells = [cell.strip() for cell in re.split(apart, line.strip())]
+        apart = next((mark for mark in "\t;" if mark in line), None if blanks else ",")
+        row = (
+            next(csv.reader([line.strip()], delimiter=apart), []) if apart else line.split(None, 2)
+        )
+        cells = [cell.strip() for cell in row]
         if not line.strip() or (number == 1 and re.match(r"\W*(begin|start|from)\b", line, re.I)):
             continue
         with refusing(f"{path}:{number}: not `<begin> <end> <person>`, in seconds", ValueError):
             begin, end = _seconds(*cells[:2])
             if end < begin:
                 raise ValueError
-        words = " ".join(cells[2:])
+        words = next(filter(None, cells[2:]), "")
         yield Turn(begin, end, words, words)  # a person, or a kind
 
 
@@ -100,6 +115,11 @@ def _textgrid(path: Path) -> Iterator[Turn]:
 
 def _eaf(path: Path) -> Iterator[Turn]:
     root = ElementTree.parse(path).getroot()
+    media = [*root.iter("MEDIA_DESCRIPTOR")]
+    named = [one for one in media if Path(unquote(one.get("MEDIA_URL", ""))).stem == path.stem]
+    if any(int(one.get("TIME_ORIGIN") or 0) for one in named or media):
+        raise UserError(f"{path}: its times are not those of the recording, which has an offset "
+                        "(TIME_ORIGIN); set it to 0 in ELAN, and save it anew")  # fmt: skip
     slots = {slot.get("TIME_SLOT_ID"): slot.get("TIME_VALUE") for slot in root.iter("TIME_SLOT")}
     tiers = {tier.get("TIER_ID", ""): tier for tier in root.iter("TIER")}
     every = {one.get("ANNOTATION_ID"): one for one in root.findall("TIER/ANNOTATION/*")}
@@ -107,8 +127,10 @@ def _eaf(path: Path) -> Iterator[Turn]:
     def person(tier: str) -> str:
         own, above = tiers[tier], tiers[tier].get("PARENT_REF")
         named = f"{tier} {own.get('LINGUISTIC_TYPE_REF', '')}"
-        if _REDACTS.fullmatch(label(tier)) or _NOTES.search(label(named)):
-            return tier if _REDACTS.fullmatch(label(tier)) else named
+        if _REDACTS.fullmatch(label(tier)):
+            return tier
+        if _NOTES.search(label(named)):
+            return named
         return own.get("PARTICIPANT") or (person(above) if above in tiers else tier)
 
     for tier, own in tiers.items():
@@ -124,28 +146,42 @@ def _eaf(path: Path) -> Iterator[Turn]:
 # A person of a subtitle: <v NAME>, or NAME: at the begin of a line, behind dashes, of at most five
 # words, before which short ones with a dot (Dr.) may stand. Behind another dash, and behind </v>,
 # somebody speaks who is not named.
-_DASH, _SHORT = "\u2010-\u2015\u2212-", r"\w{1,4}\."
+_DASH, _SHORT, _BLANK = "\u2010-\u2015\u2212-", r"\w{1,4}\.", r"[^\S\n]"
 _SPEAKER = re.compile(
-    rf"<v(?:\.[^ >]*)? ([^>]+)>|^[>\s{_DASH}]*((?=[^\W\d])(?:(?:{_SHORT}[ \t]*)*"
-    rf"[^\s:\uff1a.,;!?<>{{}}]+(?:[ \t]+|(?=[:\uff1a]))){{0,5}}(?:{_SHORT})?)[:\uff1a]"
-    rf"(?!//|\d)(?=\s*\S)\s*|^[{_DASH}](?=\s*\S)|</v>(?!\s*(?:<v\b|\Z))", re.M
+    rf"<v(?:\.[^ >]*)? ([^>]+)>|^[>\s{_DASH}]*((?=[^\W\d])(?:(?:{_SHORT}{_BLANK}*)*"
+    rf"[^\s:\uff1a.,;!?<>{{}}]+(?:{_BLANK}+|(?=[:\uff1a]))){{0,5}}(?:{_SHORT})?)[:\uff1a]"
+    rf"(?!//|\d)(?=\s*\S)\s*|^(?=[{_DASH}]\s*\S)|</v>(?!\s*(?:<v\b|\Z))", re.M
 )  # fmt: skip
 _TAG = re.compile(r"<(?!\s*/?\s*name\b|/?v\b)[/\w][^<>]*>", re.I)
+
+
+def _cues(path: Path) -> Iterator[tuple[float, float, str]]:
+    """Yield begin, end and text of cues. A cue of WebVTT ends with an empty line, behind which may
+    stand notes and the name of the next one; before a cue of SRT stands its number."""
+    text = path.read_text("utf-8-sig")
+    arrows = [*re.finditer("^(.*)-->(.*)", text, re.M)]
+    for arrow, after in zip_longest(arrows, arrows[1:]):
+        line = text.count("\n", 0, arrow.start()) + 1
+        with refusing(f"{path}:{line}: not `<begin> --> <end>`", ValueError, IndexError):
+            begin, end = (_clock(half.split()[0]) for half in arrow.groups())
+        said = text[arrow.end() : after.start() if after else None]
+        if path.suffix.lower() == ".vtt":
+            said = said.partition("\n\n")[0]
+        elif after:
+            said = re.sub(r"\n[ \t]*\d+[ \t]*\n\Z", "", said)
+        yield begin, end, said
 
 
 def _subtitles(path: Path) -> Iterator[Turn]:
     import pysubs2
 
-    about = {"format_": path.suffix.lower()[1:], "keep_unknown_html_tags": True}
-    for cue in pysubs2.SSAFile.load(str(path), "utf-8-sig", **about):
-        text = _TAG.sub("", unescape(cue.plaintext))
-        marks = [*_SPEAKER.finditer(text)]
-        heads = [(0, 0, "")] * (not marks or marks[0].start() > 0)
-        heads += [(m.start(), m.end(), found.strip()) if (found := m[1] or m[2]) else
-                  (m.start(), m.start(), "") for m in marks]  # fmt: skip
-        for (_, start, who), stop in zip(heads, [*(m[0] for m in heads[1:]), None], strict=True):
-            words = text[start:stop].replace("</v>", "").strip()
-            yield Turn(cue.start / 1000, cue.end / 1000, who, words)
+    for begin, end, said in _cues(path):
+        text = _TAG.sub("", unescape(pysubs2.SSAEvent(text=said).plaintext)).strip()
+        first, *rest = _SPEAKER.split(text)
+        heads = [("", "", first)] * (not rest or bool(first))
+        heads += zip(rest[::3], rest[1::3], rest[2::3], strict=True)
+        for tag, name, words in heads:
+            yield Turn(begin, end, (tag or name or "").strip(), words.replace("</v>", "").strip())
 
 
 _BULLET = re.compile(r"\x15(\d+)_(\d+)\x15")
@@ -154,28 +190,22 @@ _ASIDE = re.compile(r"\[[%=][^\]]*\]")  # what a transcriber says
 
 def _chat(path: Path) -> Iterator[Turn]:
     text = "\n".join(line.rstrip("\r") for _, line in _lines(path)).replace("\n\t", " ")
-    for head, words in re.findall(r"^\*([^\t\n]*)\t(.*)", text, re.M):
+    for head, words in re.findall(r"^\*([^:\t\n]*)[:\t][ \t]*(.*)", text, re.M):
         times = [int(x) / 1000 for at in _BULLET.finditer(words) for x in at.groups()]
         said = _ASIDE.sub("", _BULLET.sub("", words)).strip()
-        yield Turn(min(times, default=NEVER), max(times, default=NEVER), head.rstrip(":"), said)
+        yield Turn(min(times, default=NEVER), max(times, default=NEVER), head, said)
 
 
 # ---- Kinds of files, written: of a recording's name and of turns.
 
 
-def rttm_line(name: str, turn: Turn) -> str:
-    """Line of RTTM for a turn in a recording."""
-    name, person = (re.sub(r"\s+", "_", text) for text in (name, turn.person))
-    times = f"{turn.begin:.3f} {turn.end - turn.begin:.3f}"
-    return f"SPEAKER {name} {turn.channel or 1} {times} <NA> <NA> {person} <NA> <NA>\n"
-
-
 def _as_rttm(name: str, turns: Sequence[Turn]) -> str:
-    return "".join(rttm_line(name, turn) for turn in turns)
-
-
-def _as_table(_: str, turns: Sequence[Turn]) -> str:
-    return "".join(f"{t.begin:.3f}\t{t.end:.3f}\t{t.person}\n" for t in turns)
+    lines = list[str]()
+    for turn in turns:
+        talk, person = (re.sub(r"\s+", "_", text) for text in (name, turn.person))
+        times = f"{turn.begin:.3f} {turn.end - turn.begin:.3f}"
+        lines.append(f"SPEAKER {talk} {turn.channel or 1} {times} <NA> <NA> {person} <NA> <NA>\n")
+    return "".join(lines)
 
 
 def _tiers(turns: Iterable[Turn]) -> dict[str, list[Turn]]:
@@ -263,7 +293,7 @@ _READERS: Mapping[str, Callable[[Path], Iterator[Turn]]] = {
 }  # fmt: skip
 _WRITERS: Mapping[str, Callable[[str, Sequence[Turn]], str]] = {
     ".rttm": _as_rttm, ".eaf": _as_eaf, ".vtt": partial(_subtitled, "vtt"),
-    ".srt": partial(_subtitled, "srt"), ".cha": _as_chat, ".tsv": _as_table,
+    ".srt": partial(_subtitled, "srt"), ".cha": _as_chat,
 }  # fmt: skip
 KINDS = tuple(_READERS)
 TABLES, TIERS = (".tsv", ".csv", ".txt"), (".textgrid", ".eaf")
@@ -318,6 +348,11 @@ def unnamed(words: str) -> str:
     """Words without what is marked as a name; nothing of them where a mark lacks its end."""
     left = NAMED.sub("[name]", words)
     return "[name]" if _MARK.search(left) else left
+
+
+def marks_names(path: Path) -> bool:
+    """Whether a text has a mark of a name, whoever may read it."""
+    return bool(_MARK.search(unescape(path.read_text("utf-8", "replace"))))
 
 
 def read_turns(path: Path) -> list[Turn]:
@@ -383,11 +418,10 @@ def find(
     for place in dict.fromkeys(path.parent for path in audio):
         there = sorted((folder / place).iterdir()) if (folder / place).is_dir() else []
         for file in there:
-            known = file.suffix.lower() in kinds and spans >= is_redact(file)
-            if not known or file.name.startswith("."):
+            stem, apart = same_name(file.stem), is_redact(file)
+            if file.suffix.lower() not in kinds or spans < apart or file.name.startswith("."):
                 continue
-            stem = same_name(file.stem)
-            short = stem[: -len(REDACT) - 1] if is_redact(file) else stem
+            short = stem[: -len(REDACT) - 1] if apart else stem
             own = owners.get((place, stem)) or owners.get((place, short), [])
             if len(own) > 1:
                 raise UserError(f"{file}: may be of {plain(own[0])} or {plain(own[1])}; rename one")
