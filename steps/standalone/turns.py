@@ -152,6 +152,7 @@ _SPEAKER = re.compile(
     rf"[^\s:\uff1a.,;!?<>{{}}]+(?:{_BLANK}+|(?=[:\uff1a]))){{0,5}}(?:{_SHORT})?)[:\uff1a]"
     rf"(?!//|\d)(?=\s*\S)\s*|^(?=[{_DASH}]\s*\S)|</v>(?!\s*(?:<v\b|\Z))", re.M
 )  # fmt: skip
+_STYLE = re.compile(r"\{[^}]*\}")  # such as {\an8}
 _TAG = re.compile(r"<(?!\s*/?\s*name\b|/?v\b)[/\w][^<>]*>", re.I)
 
 
@@ -173,10 +174,9 @@ def _cues(path: Path) -> Iterator[tuple[float, float, str]]:
 
 
 def _subtitles(path: Path) -> Iterator[Turn]:
-    import pysubs2
-
     for begin, end, said in _cues(path):
-        text = _TAG.sub("", unescape(pysubs2.SSAEvent(text=said).plaintext)).strip()
+        shown = re.sub(r"\\[nN]", "\n", _STYLE.sub("", said)).replace(r"\h", " ")
+        text = _TAG.sub("", unescape(shown)).strip()
         first, *rest = _SPEAKER.split(text)
         heads = [("", "", first)] * (not rest or bool(first))
         heads += zip(rest[::3], rest[1::3], rest[2::3], strict=True)
@@ -263,15 +263,19 @@ def _as_eaf(name: str, turns: Sequence[Turn]) -> str:
 
 
 def _subtitled(kind: str, _: str, turns: Sequence[Turn]) -> str:
-    import pysubs2
-
-    file, form = pysubs2.SSAFile(), "<v {}>{}" if kind == "vtt" else "{}: {}"
-    safe = partial(escape, quote=False) if kind == "vtt" else str
-    for (begin, end), own in groupby(turns, key=lambda turn: turn[:2]):
+    is_vtt = kind == "vtt"
+    form, mark = ("<v {}>{}", ".") if is_vtt else ("{}: {}", ",")
+    safe = partial(escape, quote=False) if is_vtt else str
+    cues = ["WEBVTT\n\n"] * is_vtt
+    for n, (times, own) in enumerate(groupby(turns, key=lambda turn: turn[:2]), 1):
         said = [form.format(t.person, safe(t.words)) if t.person else safe(t.words) for t in own]
-        text = "\\N".join(said).replace("\n", "\\N")
-        file.append(pysubs2.SSAEvent(round(1000 * begin), round(1000 * end), text))
-    return file.to_string(kind)
+        clock = (
+            f"{ms // 3_600_000:02}:{ms // 60_000 % 60:02}:{ms // 1000 % 60:02}{mark}{ms % 1000:03}"
+            for ms in (round(1000 * at) for at in times)
+        )
+        text = re.sub(r"\n\s*\n", "\n", "\n".join(said))  # an empty line would end the cue
+        cues.append(f"{n}\n{' --> '.join(clock)}\n{text}\n\n")
+    return "".join(cues)
 
 
 def _as_chat(name: str, turns: Sequence[Turn]) -> str:
