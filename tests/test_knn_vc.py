@@ -265,7 +265,6 @@ class TestContent:
         told["frames"]["digest"] = "another"
         (voices / "content.json").write_text(json.dumps(told))
         refuses(r"other weights \(another\).*make the pool again", load, self.CONF, voices)
-        refuses("content: only features: content has it", load, "content: cepstra\n", pool)
 
 
 def run(conf: Path, data: Path, out: Path, pool: Path, *options: object) -> dict[str, list[str]]:

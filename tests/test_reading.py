@@ -1,7 +1,6 @@
 """Texts read anew: phones, their lengths in speech, the network that reads, and who may use it."""
 
 import multiprocessing
-import re
 import runpy
 import sys
 from collections.abc import Callable, Sequence
@@ -18,7 +17,6 @@ from test_bn import ROOT, Bands, needs_wheel, no_recogniser, settings, target, t
 from test_content_networks import BandsEar
 from test_source_filter import pool
 
-from steps.anonymisers.voice_conversion import VoiceConversion
 from steps.asr.engines import Aligner, MoonshineRecogniser
 from steps.asr.language import normalise_english
 from steps.asr.recognisers import Hypothesis
@@ -427,24 +425,6 @@ def test_times_of_pieces_follow_one_another() -> None:
 
 def test_only_a_network_with_a_reader_reads(trained: Path) -> None:
     refuses("reads: it was trained without network.reader", load_synthesiser, trained, reads="x")
-
-
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("bn_x\nf0: linear\nreads: moonshine", "reads: f0 must be predicted"),
-        ("bn_x\nf0: predicted\nkeep: [energy]\nreads: moonshine", "and keep empty"),
-        ("world\nreads: moonshine", "reads: this setting belongs to synthesiser: bn_<name>"),
-        ("bn_x\nf0: predicted\ntime: keep", "time: it is of what is read (reads)"),
-        ("bn_x\nf0: predicted\ndoubt: 0.5", "doubt: it is of what is read (reads)"),
-    ],
-)
-def test_settings_that_reading_does_not_go_with(text: str, why: str, tmp_path: Path) -> None:
-    conf = tmp_path / "s.yaml"
-    conf.write_text(
-        f"anonymiser: voice_conversion\ngenerator: {{name: random}}\nsynthesiser: {text}\n"
-    )
-    refuses(re.escape(why), VoiceConversion.parse, read_settings(conf), conf)
 
 
 @needs_wheel
