@@ -390,8 +390,3 @@ def test_distractors_are_protected_as_the_enrolment_is(planned):
     for name in ("train_b2r_spk", "more_b2r"):
         assert f"--other exp/xvectors/resemblyzer/{name} data/{name}" in both
         assert f"data/{name}" in made
-
-
-def test_distractors_who_are_evaluated_or_missing_are_refused(planned):
-    for name, why in (("e_enrolls", "is evaluated"), ("gone", "data/gone is missing")):
-        refuses(why, planned, distractors=name)

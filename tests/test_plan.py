@@ -505,7 +505,6 @@ def test_attackers_learnt_pseudo_voices_since_each_utterance_had_one(plan, corpu
     one = commands(plan(**options, informed_draws="1"))
     assert one["data/train_b2r_utt"] == made["data/train_b2r_utt"]
     assert not [out for out in one if "_draws" in out or "utt_draw" in out]
-    refused("--informed-draws: '0'; a whole number", plan, informed_draws="0")
 
 
 def test_a_user_s_program_was_taken_to_move_nothing_in_time(plan: Plan) -> None:

@@ -176,6 +176,3 @@ def test_bad_input_is_one_line(tmp_path):
     conf.write_text("generator: idmap\n")
     said = "generator: 'idmap' is unknown; known: idmap_mlp"
     refuses_words(said, train, "--allow-loss", "1", *words)
-    (tmp_path / "system.yaml").write_text("generator: {name: random}\n")
-    inputs = (tmp_path / "system.yaml", tmp_path / "data", tmp_path / "out")
-    refuses_words("this generator needs --pool XVECTORS", generate, *inputs)
