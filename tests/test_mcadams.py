@@ -10,15 +10,12 @@ from steps.anonymisers import mcadams
 from steps.anonymisers.mcadams import (
     EPSILON,
     HOP,
-    McAdams,
-    McAdamsSettings,
     burg,
     burg_lattice,
     transform,
 )
 from steps.anonymisers.registry import AsItIs, OutputLevel
 from tests.refusals import refuses
-from tests.world import run_of
 
 
 def burg_of_one(frame: np.ndarray, order: int) -> np.ndarray:
@@ -183,17 +180,6 @@ def test_signals_that_predict_too_well_stay_finite(alpha):
     alternating = 0.5 * np.cos(np.pi * np.arange(4000))
     for wave in (tone, chirp, impulse, alternating, np.full(4000, 0.25), np.linspace(-1, 1, 4000)):
         assert np.isfinite(transform(wave, alpha).samples).all()
-
-
-@pytest.mark.parametrize(
-    ("level", "each"),
-    [("utt", "recording"), ("spk", "person"), ("perm", "person"), ("const", "run"),
-     (None, "person")],
-)  # fmt: skip
-def test_each_kind_says_what_it_is(level, each):
-    drawn = McAdamsSettings("mcadams", alpha_range=(0.7, 0.9), level=level)
-    note = McAdams(drawn, run_of()).settings()["note"]
-    assert str(note).endswith(f"{each}.")
 
 
 def test_output_levels():

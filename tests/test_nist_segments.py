@@ -8,7 +8,7 @@ import pytest
 import soundfile
 
 from local.make_nist import main as make_nist
-from local.protocols.studies import NominalSegment, deal, enough_sessions, make_segment_lists
+from local.protocols.studies import NominalSegment, deal, make_segment_lists
 from steps import audio
 from steps.audio import DETECTORS, VAD_FRAME, detect_speech, read_audio, write_wav
 from tests.refusals import accepts, refuses, refuses_words
@@ -32,10 +32,6 @@ def test_dealt_by_hand():
     assert deal(speech, 1.0, (100,)) == []
     assert deal(speech[:0], 1.0, (1,)) == []
     assert deal(np.ones(100, bool), 0.03, (1,))[0] == NominalSegment(0, 34, 1)  # at least a second
-
-
-def test_few_sessions_are_left_out():
-    assert enough_sessions({"c1": "a", "c2": "a", "c3": "b"}, 2) == (["c1", "c2"], ["b"])
 
 
 def test_speech_is_found():
