@@ -76,12 +76,6 @@ class TestRecipe:
         assert (eer["n_speakers"], eer["n_target"], eer["n_nontarget"]) == ("4", "16", "48")
         assert all(len(r["settings"]) == 12 for r in rows)
 
-    def test_a_second_run_does_nothing_and_says_so(self, recipe: tuple[Path, Run]) -> None:
-        _, run = recipe
-        done = run("--nj", "2")
-        assert not made(done)
-        assert "nothing to do: all" in done.stdout
-
     def test_the_report_opens_in_a_browser(self, recipe: tuple[Path, Run], browser: Any) -> None:
         folder, run = recipe
         page = folder / "exp/report/report.html"
@@ -136,22 +130,6 @@ class TestRecipe:
         done = run("--systems", "knnvc", *options, "--nj", "3")
         assert str(knn.relative_to(folder)) in made(done)
         assert {path.name: path.read_bytes() for path in (knn / "wav").iterdir()} == before
-
-    def test_more_jobs_than_speakers_change_nothing(self, recipe: tuple[Path, Run]) -> None:
-        folder, run = recipe
-        protected = folder / "data/small_test_trials_f_b2r"
-        xvectors = folder / "exp/xvectors/tiny/small_test_trials_f_b2r"
-
-        def read() -> dict[str, bytes]:
-            files = [*(protected / "wav").iterdir(), *xvectors.glob("xvector.*")]
-            return {path.name: path.read_bytes() for path in files}
-
-        before = read()
-        for path in (protected, xvectors):
-            shutil.rmtree(path)
-        done = run("--systems", "b2r", "--genders", "f", "--stop-stage", "5", "--nj", "50")
-        assert made(done) == {str(path.relative_to(folder)) for path in (protected, xvectors)}
-        assert read() == before
 
     def test_speech_of_others_has_the_figures_of_who_made_it(self, recipe):
         """Taken from a folder, and made by a command: both are b2's speech."""
