@@ -53,13 +53,6 @@ class TestPlan:
         assert levels(DRAWN, "same") == levels(DRAWN, "spk") == ["spk"]
         assert levels(FIXED, "utt") == ["const"]  # it draws nothing, so it knows no other
 
-    def test_unknown_names_are_told_with_those_known(self):
-        for said, names, level in (
-            (r"psychic is unknown; known: ignorant aligned lazy_informed ", ["psychic"], "utt"),
-            (r"const is unknown; known: utt spk same", [], "const"),
-        ):
-            refuses(said, plan_attacks, names, [], [], level)
-
 
 def b2r(data: Path, out: Path, *options: object) -> Path:
     """A set protected by b2r."""

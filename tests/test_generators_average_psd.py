@@ -150,6 +150,5 @@ def test_psd_folder_of_the_program_that_trains_generators(write_frames, tmp_path
 
 
 def test_psd_bad_inputs(write_frames):
-    refuses("--generator DIR", load, PSD)
     refuses("g1s2 of the pool has no frames", psd, write_frames("short", skip="g1s2"))
     refuses("frames have 4 values", psd, write_frames("narrow", size=4))

@@ -119,14 +119,6 @@ def test_usage_errors_are_one_line(words: list[str], said: str) -> None:
     refuses(re.escape(said), main, words)
 
 
-def test_usage_errors_of_arguments_and_counts_are_one_line() -> None:
-    from steps.extract_f0 import main
-
-    refuses("Missing argument 'OUT'", main, ["d"])
-    words = ["d", "o", "--allow-loss", "-1"]
-    refuses("'--allow-loss': expected a whole number from 0", main, words)
-
-
 def test_a_tilde_was_a_folder_of_that_name(tmp_path, monkeypatch, capsys):
     """OUT='~/x', and every unquoted OUT=~/x where the shell is not bash."""
     monkeypatch.setenv("HOME", str(tmp_path))
