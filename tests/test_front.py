@@ -1,6 +1,5 @@
 """Privacy against utility: Pareto fronts known by hand, their pictures and words."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from local.report.pictures import trade_off
 from local.report.select import Trade
 from local.report.tables import utility_table
 from tests.browser import opened
-from tests.report_rows import Figure, SpeakerFigure, figure, frame, write_table
+from tests.report_rows import Figure, figure, frame, write_table
 
 
 def trades(rows: list[Any]) -> list[Trade]:
@@ -138,15 +137,6 @@ def test_a_front_is_of_one_recogniser():
     assert list(second.left_out) == [f"{s} (WER not measured)" for s in "bce"]
 
 
-def write_page(folder: Path, found: list[Figure]) -> Path:
-    write_table(folder / "results/metrics.csv", Figure, found)
-    write_table(folder / "results/per_speaker.csv", SpeakerFigure, [])
-    for name, text in (("figures", "{}"), ("clips", "[]"), ("run", "{}")):
-        (folder / f"results/{name}.json").write_text(text)
-    assert make_report([str(folder / "results"), str(folder / "report")]) == 0
-    return folder / "report"
-
-
 def test_the_picture_marks_the_front():
     found = [trade_off(trade, list(MADE)) for trade in trades(figures())]
     drawn = {one.name: one.canvas for one in found if one}
@@ -161,9 +151,10 @@ def test_the_picture_marks_the_front():
 
 @pytest.mark.slow
 def test_the_page_in_a_browser(tmp_path, browser):
-    pages = write_page(tmp_path, figures(0.03))
-    assert "Pareto front" in (pages / "RESULTS.md").read_text()
-    with opened(browser, pages / "report.html") as (page, complaints):
+    write_table(tmp_path / "results/metrics.csv", Figure, figures(0.03))
+    assert make_report([str(tmp_path / "results"), str(tmp_path)]) == 0
+    assert "Pareto front" in (tmp_path / "RESULTS.md").read_text()
+    with opened(browser, tmp_path / "report.html") as (page, complaints):
         pictures = page.locator(".specialists figure[id^=picture-privacy] svg[role=img]")
         assert pictures.count() == 2
         assert "on the Pareto front" in pictures.nth(0).get_attribute("aria-label")
