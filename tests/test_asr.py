@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from local.compute_utility import main as compute
 from local.metrics.utility import align, error_figures, kaldi_line
 from steps.asr.language import normalise, normalise_english
 from steps.asr.recognisers import JOURNAL, decode_all, make_recogniser
 from steps.decode import main as decode
 from tests.recipes import ROOT, link_recipe, run_recipe
 from tests.refusals import accepts, refuses, refuses_words
-from tests.utility import compute_wer
 from utils.arrays import Float64
 from utils.cli import LossError
 from utils.tables import read_map, write_file
@@ -204,14 +204,16 @@ def test_bad_inputs(tmp_path: Path, make_data_dir) -> None:  # type: ignore[no-u
     refuses_words(known, decode, "kaldi", data, out)
     hypothesis.write_text("s1-000 words\n")
     said = r"hyp: compared with .*s1-001"
-    refuses_words(said, compute_wer, data, hypothesis, "-", kind=LossError)
+    refuses_words(said, compute, "words", data, hypothesis, "-", kind=LossError)
     texts = (data / "text").read_text()
     hypothesis.write_text(f"{texts}x-0 words\n")
-    refuses_words("x-0", compute_wer, *end)
+    refuses_words("x-0", compute, "words", *end)
     hypothesis.write_text(texts)
-    refuses_words("s1-000 is also in another set", compute_wer, "--also", data, hypothesis, *end)
+    refuses_words(
+        "s1-000 is also in another set", compute, "words", "--also", data, hypothesis, *end
+    )
     (data / "text").unlink()
-    refuses_words("text: is missing", compute_wer, *end)
+    refuses_words("text: is missing", compute, "words", *end)
     assert not out.exists()
 
 
@@ -221,7 +223,7 @@ def test_runaway_hypotheses_were_counted_nowhere_but_in_a_log(tmp_path, make_dat
     write_file(heard / "text", (data / "text").read_text())
     (heard / "recogniser.json").write_text("{}")
     (heard / "notes.txt").write_text("s1-001 a phrase 9 times over, cut to one\n")
-    accepts(compute_wer, data, heard / "text", out)
+    accepts(compute, "words", data, heard / "text", out)
     figures = json.loads(out.read_text())
     assert figures["n_hypotheses_cut"] == 1
     assert figures["hypotheses_cut"] == 1 / figures["n_segments"]

@@ -16,15 +16,6 @@ from tests.refusals import accepts, refuses, refuses_words
 from tests.world import voice, write_speech
 from utils.datadir import write_data_dir
 
-
-def make_listening_test(words: list[str]) -> int:
-    return listening_test(["make", *words])
-
-
-def score_listening(words: list[str]) -> int:
-    return listening_test(["score", *words])
-
-
 RIGHT = {"same": "same", "different": "different"}
 
 
@@ -107,7 +98,7 @@ def speech(tmp_path: Path) -> Path:
 def made(speech: Path, seed: int = 0) -> tuple[str, dict[str, Any]]:
     out = speech / "test"
     of = ["--speech", "b2", str(speech / "o"), str(speech / "p"), "--seed", str(seed)]
-    make_listening_test([str(out), *of, "--n-pairs", "6", "--n-quality", "2"])
+    listening_test(["make", str(out), *of, "--n-pairs", "6", "--n-quality", "2"])
     return (out / "listening.html").read_text(), json.loads((out / "key.json").read_text())
 
 
@@ -142,16 +133,16 @@ def test_bad_input(speech, tmp_path):
     path, scoring = tmp_path / "a.json", (speech / "test/key.json", tmp_path / "out.json")
     for content, match in bad:
         path.write_text(json.dumps(content))
-        refuses_words(match, score_listening, *scoring, "--answers", path)
+        refuses_words(match, listening_test, "score", *scoring, "--answers", path)
     path.write_text(json.dumps({"test": truth["test"], "listener": "x", "answers": right}))
     twice = ["--answers", path, "--answers", path]
-    refuses_words("of x already", score_listening, *scoring, *twice)
-    refuses_words("is not a key", score_listening, path, scoring[1], "--answers", path)
-    accepts(score_listening, *scoring, "--answers", path)
+    refuses_words("of x already", listening_test, "score", *scoring, *twice)
+    refuses_words("is not a key", listening_test, "score", path, scoring[1], "--answers", path)
+    accepts(listening_test, "score", *scoring, "--answers", path)
     assert json.loads(scoring[1].read_text())["systems"]["b2"]["accuracy"] == 1.0
     few = ["--speech", "b2", speech / "few", speech / "few"]
     write_data_dir(speech / "few", {"wav.scp": {"s0-0": "x.wav"}, "utt2spk": {"s0-0": "s0"}})
-    refuses_words("two speakers", make_listening_test, tmp_path / "t", *few)
+    refuses_words("two speakers", listening_test, "make", tmp_path / "t", *few)
 
 
 @pytest.mark.browser
@@ -168,5 +159,7 @@ def test_answers_are_saved_by_a_browser(speech):
         saved = speech / "answers.json"
         download.value.save_as(saved)
         assert not said
-    accepts(score_listening, speech / "test/key.json", speech / "f.json", "--answers", saved)
+    accepts(
+        listening_test, "score", speech / "test/key.json", speech / "f.json", "--answers", saved
+    )
     assert json.loads((speech / "f.json").read_text())["systems"]["b2"]["mos"] == 4.0

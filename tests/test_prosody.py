@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from local.compute_utility import main as compute
 from local.metrics.utility import KEYS, prosody_figures, read_prosody
 from steps.audio import write_wav
 from steps.compare_prosody import main as compare_prosody
@@ -14,7 +15,6 @@ from steps.extract_contours import main as extract_contours
 from steps.synthesis import world
 from steps.synthesis.world import compare, compare_contours, correlate_hz, pitch_of_praat
 from tests.refusals import accepts, refuses, refuses_words
-from tests.utility import compute_prosody
 from tests.world import write_speech
 from utils.cli import LossError
 
@@ -92,7 +92,7 @@ def test_programs(data):
     accepts(compare_prosody, data / "o", data / "p", out)
     assert set(read_prosody(out / "prosody")) == {"f1-1", "f1-2", "f2-1", "f2-2"}
     options = ["--utt2spk", data / "o/utt2spk", "--bootstrap", "20"]
-    accepts(compute_prosody, *options, out / "prosody", out / "metrics.json")
+    accepts(compute, "prosody", *options, out / "prosody", out / "metrics.json")
     figures = json.loads((out / "metrics.json").read_text())
     assert figures["f0_correlation"] > 0.95
     assert (figures["n_speakers"], figures["n_segments"]) == (2, 4)
@@ -137,7 +137,7 @@ def test_an_utterance_of_nobody(data):
     compare_prosody([str(data / "o"), str(data / "p"), str(data / "out")])
     (data / "utt2spk").write_text("f1-1 f1\n")
     words = ("--utt2spk", data / "utt2spk", data / "out/prosody", "-")
-    refuses_words("has no utterance f1-2", compute_prosody, *words)
+    refuses_words("has no utterance f1-2", compute, "prosody", *words)
 
 
 def test_the_challenges_pitch_correlation_by_hand():

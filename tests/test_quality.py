@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import soundfile
 
+from local.compute_utility import main as compute
 from local.metrics.utility import quality_figures, read_quality
 from steps.estimate_quality import main as estimate_quality
 from steps.quality import WINDOW, Quality, load_estimator, middle, problem_of
 from tests.refusals import accepts, refuses, refuses_file, refuses_words
-from tests.utility import compute_quality
 from tests.world import RATE, voice, write_speech
 from utils.cli import LossError
 from utils.datadir import write_data_dir
@@ -98,7 +98,7 @@ def test_programs_say_what_has_no_score(data, capsys):
     assert "read 4 utterances / written 4 / not defined 2 / skipped 0" in said
     options = [f"--original={data}/out/o/quality", "--bootstrap", "50", data / "o"]
     metrics = data / "metrics.json"
-    accepts(compute_quality, *options, data / "out/p/quality", metrics)
+    accepts(compute, "quality", *options, data / "out/p/quality", metrics)
     figures = json.loads(metrics.read_text())
     assert figures["n_undefined"] == {"empty": 1, "silent": 1}
     assert figures["n_undefined_original"] == {"silent": 1}
@@ -125,7 +125,7 @@ def test_sets_that_do_not_fit(data):
         ("f1-1", "has no f1-1", f"--original={data / 'other'}"),
     ):  # fmt: skip
         (data / "q").write_text(f"{scored} 3.5\n")
-        refuses_words(said, compute_quality, *more, *own, "-")
+        refuses_words(said, compute, "quality", *more, *own, "-")
 
 
 @pytest.mark.parametrize("line", ["u 7", "u nan", "u x", "u - because", "u -"])
