@@ -16,7 +16,7 @@ import pytest
 import soundfile
 
 from local.make_report import main as make_report
-from local.metrics.verification import attack, prior_profile
+from local.metrics.verification import prior_profile
 from local.report import draw, pictures
 from local.report import page as pages
 from local.report.gather import shorten
@@ -88,16 +88,12 @@ def names(split: str) -> list[str]:
 
 
 def add_attack(made: Made, of: tuple[str, ...], strength: float, rng: np.random.Generator) -> None:
-    """Figures, curves and linkability by speaker of one attack; strength: distance of scores."""
-    target = np.repeat([True, False], [80, 1520])
-    scores = rng.normal(size=1600) + strength * target
+    """Figures and linkability by speaker of one attack; strength: distance of scores."""
     eer = 0.5 * float(np.exp(-0.5 * strength))
     condition = {"unprotected": "OO", "ignorant": "OA", "lazy_informed": "AA"}[of[3]]
     for metric, value in (("eer", eer), ("d_ece", 0.2 * strength), ("l_w", 1.2),
                           ("linkability", 0.25 * strength), ("tag", "B")):  # fmt: skip
         made.row(of, condition, metric, value)
-    where = dict(zip(("evaluator", "split", "system", "attacker"), of, strict=True))
-    made.pictures["attacks"].append({"where": where, **attack(target, scores)})
     for name, value in zip(names(of[1]), rng.beta(1 + strength, 2, N_SPEAKERS), strict=True):
         made.speaker(of, name, "linkability", value)
 
@@ -105,14 +101,6 @@ def add_attack(made: Made, of: tuple[str, ...], strength: float, rng: np.random.
 def add_similarity(made: Made, of: tuple[str, ...], rng: np.random.Generator) -> None:
     made.row(of, "OO-OP-PP", "deid", rng.uniform(0.3, 0.95))
     made.row(of, "OO-OP-PP", "g_vd", rng.uniform(-8, 0))
-    entry: Entry = {"where": dict(zip(("evaluator", "split", "system"), of[:3], strict=True))}
-    entry["where"]["attacker"] = ""
-    entry["speakers"] = names(of[1])
-    for i, s in enumerate(("oo", "op", "pp")):
-        sim = rng.uniform(0, 0.3, (N_SPEAKERS, N_SPEAKERS)) + (0.6 - 0.2 * i) * np.eye(N_SPEAKERS)
-        zoo = rng.normal(size=(N_SPEAKERS, 2))
-        entry |= {f"sim_{s}": sim.tolist(), f"zoo_{s}": zoo.tolist()}
-    made.pictures["similarity"].append(entry)
     for name in names(of[1]):
         made.speaker(of, name, "deid", rng.uniform(0, 1))
         made.speaker(of, name, "g_vd", rng.uniform(-8, 0))
@@ -170,11 +158,7 @@ def many(out: Path, *, seconds: float, evaluators: tuple[str, ...] = EVALUATORS)
 @pytest.fixture(scope="module")
 def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Ten systems, one evaluator, two groups; pictures of one kind, as they are the slow part."""
-    out = many(tmp_path_factory.mktemp("few") / "results", seconds=0.2, evaluators=EVALUATORS[:1])
-    figures = json.loads((out / "figures.json").read_text())
-    kept = {"prior": figures["prior"], "searches": figures["searches"]}
-    (out / "figures.json").write_text(json.dumps(kept))
-    return out
+    return many(tmp_path_factory.mktemp("few") / "results", seconds=0.2, evaluators=EVALUATORS[:1])
 
 
 @pytest.fixture(scope="module")
