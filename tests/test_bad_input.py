@@ -24,6 +24,7 @@ def said(done) -> str:
         ("utils/copy_data_dir.py", ["DATA", "OUT"]),
         ("utils/subset_data_dir.py", ["--n", 1, "DATA", "OUT"]),
         ("steps/anonymise.py", ["egs/TEMPLATE/conf/systems/b2.yaml", "DATA", "OUT", "OUT/wav"]),
+        ("steps/make_synthetic_corpus.py", ["--speakers", 2, "OUT", "DATA"]),
     ],
 )  # fmt: skip
 def test_an_output_that_cannot_be_made(run_program, program, words, tmp_path, make_data_dir):

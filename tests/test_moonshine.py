@@ -81,12 +81,6 @@ def test_without_the_wheel_it_says_what_to_do(tmp_path, make_data_dir, monkeypat
     assert not (tmp_path / "out").exists()
 
 
-def test_options_that_do_not_go_together(tmp_path, make_data_dir):  # type: ignore[no-untyped-def]
-    data, out = str(make_data_dir(tmp_path / "d")), str(tmp_path / "out")
-    refuses("is missing; give a folder", decode, ["--model", data, "moonshine", data, out])
-    refuses("pocketsphinx: takes no --model", decode, ["--model", data, "pocketsphinx", data, out])
-
-
 def test_repeats_are_cut():
     assert engines.cut_repeats([5, 6, 7]) == ([5, 6, 7], 0)
     assert engines.cut_repeats([5, 6, 6]) == ([5, 6, 6], 0)  # people say "no, no"

@@ -132,16 +132,6 @@ def test_a_system_has_a_row_with_ours_of_several_sets_by_another_attacker(tmp_pa
     assert [str(row[at]) for row in table.rows] == ["", "25.00 [20.00, 30.00]"]
 
 
-def test_a_bad_mark_of_a_paper_is_named(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    for words, said in (
-        (["002:2", "run"], r"page\.md: this table takes PAPER:TABLE"),
-        (["002:2", "colour=red"], r"page\.md: this table takes PAPER:TABLE"),
-        (["009:1"], "no published figures of 009; known: 000 001"),
-    ):
-        refuses(said, paper_table, words, page)
-
-
 def test_every_claim_has_a_verdict_and_a_reason() -> None:
     found = claims()
     assert {*found["paper"]} == {"000", "001", "002", "003", "004"}

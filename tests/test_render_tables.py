@@ -101,6 +101,9 @@ GENERATORS = "generator,figure,value,of,indices,n,evaluator,split\n"
         ("csv t.csv split=x", "takes FILE "),
         ("csv odd.csv", r"odd\.csv:2: not the 2 cells"),
         ("voices .", r"generators\.csv: not a table of generators"),
+        ("paper 002:2 run", "this table takes PAPER:TABLE"),
+        ("paper 002:2 colour=red", "this table takes PAPER:TABLE"),
+        ("paper 009:1", "no published figures of 009; known: 000 001"),
         ("nist run ranks", r"nist takes FOLDER\.\.\. and one of patterns, order"),
     ],
 )  # fmt: skip

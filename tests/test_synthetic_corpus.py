@@ -1,6 +1,5 @@
 """The offline corpus: the same bits always, voices of two genders, nothing half-made."""
 
-import hashlib
 import os
 import re
 import shutil
@@ -26,6 +25,7 @@ from steps.synthetic.corpus import (
     words_of,
 )
 from tests.conftest import RunProgram
+from tests.corpus_trees import files
 from tests.recipes import ROOT, Done
 from tests.refusals import refuses
 from tests.waiting import LIMIT
@@ -49,12 +49,6 @@ def make(run_program: RunProgram) -> RunProgram:
     return run
 
 
-def digests(folder: Path) -> dict[str, str]:
-    """SHA-256 of every file under a folder."""
-    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-    return {str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest() for p in files}
-
-
 @pytest.fixture(scope="module")
 def corpus(make: RunProgram, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Eight speakers, three utterances each, one process at a time."""
@@ -67,9 +61,9 @@ def corpus(make: RunProgram, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 def test_the_same_bits_with_two_processes_and_whoever_else_is_made(make, corpus, tmp_path):
     make(tmp_path / "two", "--speakers", "8", "--nj", "2")
-    assert digests(tmp_path / "two") == digests(corpus)
+    assert files(tmp_path / "two") == files(corpus)
     make(tmp_path / "some", "--first", "3", "--speakers", "2")
-    some, every = digests(tmp_path / "some" / "corpus"), digests(corpus / "corpus")
+    some, every = files(tmp_path / "some" / "corpus"), files(corpus / "corpus")
     assert {name.split("/")[0] for name in some} == {"synf003", "synm003"}
     assert some == {name: every[name] for name in some}
 
@@ -169,14 +163,14 @@ def test_a_killed_run_leaves_nothing_that_looks_finished(make, corpus, tmp_path)
     killed = subprocess.run(words, cwd=tmp_path, env=env, start_new_session=True)
     assert killed.returncode == -signal.SIGKILL
     assert not (tmp_path / "data" / "wav.scp").exists()
-    every = digests(corpus / "corpus")
+    every = files(corpus / "corpus")
     for folder in (tmp_path / "corpus").glob("syn*"):
-        whole = {f"{folder.name}/{name}": digest for name, digest in digests(folder).items()}
+        whole = {f"{folder.name}/{name}": content for name, content in files(folder).items()}
         assert whole == {n: d for n, d in every.items() if n.startswith(f"{folder.name}/")}
     shutil.rmtree(tmp_path / "t")
     result = make(tmp_path, "--speakers", "8")
     assert "8 speakers (5 made now, 3 there before)" in result.stdout
-    assert digests(tmp_path) == digests(corpus)
+    assert files(tmp_path) == files(corpus)
 
 
 @pytest.mark.slow
@@ -186,8 +180,8 @@ def test_what_is_there_is_kept_and_what_is_damaged_is_made_again(make, corpus, t
     (tmp_path / "corpus/synm001/synm001-003.wav").unlink()
     result = make(tmp_path, "--speakers", "4")
     assert "4 speakers (2 made now, 2 there before), 12 utterances" in result.stdout
-    every = digests(corpus / "corpus")
-    assert digests(tmp_path / "corpus").items() <= every.items()
+    every = files(corpus / "corpus")
+    assert files(tmp_path / "corpus").items() <= every.items()
     other = make(tmp_path, "--speakers", "4", "--channel", "0.1")
     assert "(4 made now, 0 there before)" in other.stdout
 
@@ -209,13 +203,6 @@ def test_senseless_numbers_are_refused(make, words, tmp_path):
 def test_the_widest_spread_that_is_allowed_does_not_crash_the_library(make, tmp_path):
     result = make(tmp_path, "--speakers", "16", "--spread", "2", "--within", "2", "--nj", "2")
     assert "16 speakers (16 made now" in result.stdout
-
-
-def test_audio_folder_that_is_a_file(make, tmp_path):
-    (tmp_path / "corpus").write_text("", encoding="utf-8")
-    result = make(tmp_path, "--speakers", "2", check=False)
-    assert result.returncode == 2
-    assert result.stderr == "make_synthetic_corpus.py: corpus: cannot be made: File exists\n"
 
 
 @pytest.mark.slow
