@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from local.compute_metrics import main
-from local.report.marks import render_page
 from local.report.measures import MEASURES
 from tests.scored import write_lists
 from tests.test_compute_metrics import leakage_files, pair_files
@@ -34,11 +33,6 @@ def test_a_card_has_all_its_parts(card: Path) -> None:
     for part in ("# `", "**Question.**", "**Formula.**", "**Hides.**", "**Source.**", "## Example"):
         assert part in text, part
     assert "**Range and direction.**" in text or card.stem == "chance"
-
-
-def test_the_index_has_every_card() -> None:
-    """Where it has not, run local/render_tables.py docs/metrics/README.md."""
-    assert render_page(FOLDER / "README.md") == (FOLDER / "README.md").read_text()
 
 
 # Cards of what other programs write.

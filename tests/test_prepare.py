@@ -308,12 +308,6 @@ def check_speechocean(small: Tree, _: Done) -> None:
     assert ages == {spk: str(int(spk[2:]) + 5) for spk in GENDER["speechocean"]}
 
 
-def check_fsdd(small: Tree, _: Done) -> None:
-    """2 speakers with 2 trial utterances each, in full product."""
-    (data,) = small.sets("fsdd_test_trials_m")
-    assert len(data.trials or []) == 8
-
-
 def check_librispeech(small: Tree, done: Done) -> None:
     enrol, trial = (small.table(f"libri_test_{part}/utt2spk") for part in ("enrolls", "trials_f"))
     assert len(enrol) == 4 * 2 and len(trial) == 2 * 3
