@@ -208,12 +208,6 @@ def leakage_files(folder: Path) -> tuple[dict[str, np.ndarray], Path, Path, Path
     return protected, folder / "utt2spk", original, xvectors(folder / "protected", protected)
 
 
-def text_archive(path: Path, vectors: dict[str, np.ndarray]) -> Path:
-    rows = {key: " ".join(repr(float(np.float32(x))) for x in v) for key, v in vectors.items()}
-    path.write_text("".join(f"{key}  [ {row} ]\n" for key, row in rows.items()))
-    return path
-
-
 def test_leakage_without_a_second_segment_has_every_key(tmp_path: Path) -> None:
     """Chance levels without the own utterance were left out where they are undefined."""
     protected, utt2spk, *vectors = leakage_files(tmp_path)
@@ -297,7 +291,9 @@ def test_bad_pairs(tmp_path: Path, name: str, old: str, new: str, message: str) 
 def test_bad_xvectors_name_the_key(tmp_path, key, vector, message):
     protected, utt2spk, original, _ = leakage_files(tmp_path)
     of_two = {utt: own[:7] for utt, own in protected.items()}
-    bad = text_archive(tmp_path / "bad.ark", {**protected, key: vector} if key else of_two)
+    bad, vectors = tmp_path / "bad.ark", {**protected, key: vector} if key else of_two
+    rows = {name: " ".join(repr(float(np.float32(x))) for x in v) for name, v in vectors.items()}
+    bad.write_text("".join(f"{name}  [ {row} ]\n" for name, row in rows.items()))
     words = ("leakage", "--utt2spk", utt2spk, original, bad)
     assert "bad.ark" in refuses(message, compute, tmp_path, *words)
     assert not (tmp_path / "out.json").exists()

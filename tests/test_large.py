@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 from local.large import main
-from local.metrics import large
 from local.metrics.large import bounds, figures, report
 from local.metrics.verification import prepare, verification
 from steps.populations import pairs
@@ -187,7 +186,7 @@ def test_hand_computed_bounds():
     assert bounds(t, n)["cllr_min"] == pytest.approx((0.0, 1.0))
     assert figures(t, n)["d_ece"] == 0.0
     assert figures(t, np.zeros(1)) is None
-    assert large.figures(t, n)["eer"] == 0.5
+    assert figures(t, n)["eer"] == 0.5
 
 
 # The program.

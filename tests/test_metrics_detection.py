@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Iterator
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from pathlib import Path
 
@@ -312,20 +313,16 @@ def test_weights_are_copies(rows, data):
 # --- Z, the tags, the profile ---
 
 
-def exact_z(x: float) -> float:
-    """Z by its definition in 60 digits."""
-    from decimal import Decimal, localcontext
-
-    with localcontext() as context:
-        context.prec = 60
-        u = Decimal(x).exp() - 1
-        return float(Decimal("0.5") + (Decimal(x) - u) / u**2)
-
-
 @pytest.mark.parametrize("size", [1e-9, 1e-6, 1e-3, 0.1, 0.499, 0.501, 1.0, 5.0, 30.0, 100.0])
 @pytest.mark.parametrize("sign", [1, -1])
 def test_z_to_the_last_digits(size, sign):
-    assert detection.z(np.array(sign * size)) == pytest.approx(exact_z(sign * size), rel=4e-15)
+    """By its definition in 60 digits."""
+    with localcontext() as context:
+        context.prec = 60
+        x = Decimal(sign * size)
+        u = x.exp() - 1
+        exact = float(Decimal("0.5") + (x - u) / u**2)
+    assert detection.z(np.array(sign * size)) == pytest.approx(exact, rel=4e-15)
 
 
 def test_z_at_its_limits():

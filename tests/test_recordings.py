@@ -586,8 +586,10 @@ def test_more_processes_make_the_same_bytes(tmp_path):
 
 
 def test_files_say_that_they_are_synthetic_and_lose_other_tags(tmp_path, capsys):
+    (tmp_path / "in").mkdir()
     for kind in ("WAV", "FLAC", "OGG", "MP3"):
-        with soundfile.SoundFile(put_in(tmp_path, f"x.{kind}"), "w", RATE, 1, format=kind) as audio:
+        path = tmp_path / f"in/x.{kind}"
+        with soundfile.SoundFile(path, "w", RATE, 1, format=kind) as audio:
             audio.title, audio.artist = "Interview with Anna", "Anna"
             audio.write(VOICE)
     put(tmp_path / "in/bare.au", encoded(VOICE, "AU"))
@@ -605,11 +607,6 @@ def test_files_of_floats_told_the_second_at_which_they_were_made(tmp_path):
     protect(tmp_path)
     for path in (tmp_path / "out").glob("x.*"):
         assert soundfile.info(path).subtype == "FLOAT" and b"PEAK" not in path.read_bytes().upper()
-
-
-def put_in(folder: Path, name: str) -> str:
-    (folder / "in").mkdir(exist_ok=True)
-    return str(folder / "in" / name)
 
 
 def test_the_journal_told_when_recordings_were_made(tmp_path):

@@ -21,11 +21,6 @@ from utils.cli import LossError
 from utils.tables import read_map
 from utils.trials import read_trials
 
-
-def make_trials(words: list[str]) -> int:
-    return make_nist(["trials", *words])
-
-
 SPEAKERS = {"a-1": "a", "a-2": "a", "a-3": "a", "b-1": "b", "b-2": "b", "c-1": "c"}
 
 
@@ -70,15 +65,15 @@ def test_nist_lists_that_cannot_be_made() -> None:
 
 def test_nist_lists_by_the_program(tmp_path, make_data_dir, capsys):
     data = make_data_dir(tmp_path / "data", {"a": 3, "b": 2, "c": 2})
-    assert make_trials([str(data), str(tmp_path / "out")]) == 0
+    assert make_nist(["trials", str(data), str(tmp_path / "out")]) == 0
     printed = capsys.readouterr().out
     trials = read_trials(tmp_path / "out/trial1/trials")
     n_target = int(trials.target.sum())
     assert f"trial1  {n_target} target, {len(trials) - n_target} nontarget" in printed
     assert (tmp_path / "out/cross/utt2spk").read_text().startswith("a-000-p1 a\n")
     training = make_data_dir(tmp_path / "training", {"b": 1, "d": 1})
-    asked = ["--training", str(training), str(data), str(tmp_path / "refused")]
-    refuses(r"data: speaker b \(1 in all\) is also in .*training", make_trials, asked)
+    asked = ["trials", "--training", *map(str, (training, data, tmp_path / "refused"))]
+    refuses(r"data: speaker b \(1 in all\) is also in .*training", make_nist, asked)
     assert not (tmp_path / "refused").exists()
 
 

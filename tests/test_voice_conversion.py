@@ -248,12 +248,6 @@ def run(conf: Path, data: Path, out: Path, pool: Path, *options: object) -> dict
     return pseudo_rows(out, "key", "pseudo", "target_gender", "voices")
 
 
-def write_xvectors(folder: Path, speakers: list[str], seed: int) -> Path:
-    rng = np.random.default_rng(seed)
-    write_archive(folder / "spk_xvector", {speaker: rng.standard_normal(6) for speaker in speakers})
-    return folder
-
-
 def test_same_bits_whatever_the_order_and_the_parts(make_data_dir, pool, tmp_path):
     conf = tmp_path / "b1.yaml"
     conf.write_text(FARTHEST + "level: utt\n")
@@ -262,8 +256,9 @@ def test_same_bits_whatever_the_order_and_the_parts(make_data_dir, pool, tmp_pat
         for utt in range(2):
             wave = say(70 + 2 * number + utt, f0, 0.6)
             soundfile.write(data / "wav" / f"{speaker}-{utt:03d}.wav", wave, RATE)
-    xvectors = write_xvectors(tmp_path / "x", ["s1", "s2"], 0)
-    check_in_parts(lambda d, out: run(conf, d, out, pool, "--xvectors", xvectors), data, tmp_path)
+    rng, x = np.random.default_rng(0), tmp_path / "x"
+    write_archive(x / "spk_xvector", {name: rng.standard_normal(6) for name in ("s1", "s2")})
+    check_in_parts(lambda d, out: run(conf, d, out, pool, "--xvectors", x), data, tmp_path)
     settings = json.loads((tmp_path / "whole/conf.json").read_text())["system"]
     assert "no neural vocoder" in settings["note"]
     asked = {"name": "farthest", "candidates": 3, "averaged": 2, "distance": "cosine"}
