@@ -135,7 +135,10 @@ def main(
         jobs, source, out, versions, watch, one_end=ends == "one", moves=moves, scenes=said
     )
     pairs = evidence.pair_up(people, versions, held, said)
-    heard = evidence.hear(judges, pairs, held, progress("measure_evidence", unit="recordings"))
+    seconds = sum(pair.original.seconds for pair in pairs)  # the longest are heard first
+    bar = job.Bar("measure_evidence", seconds, len(pairs), "recordings")
+    jobs.tick = bar.add
+    heard = evidence.hear(judges, pairs, held, bar.count)
     pairs = [pair for pair in pairs if pair.name in heard]
     _tell_lost(out, held)
     if len({pair.person for pair in pairs}) < FEWEST:

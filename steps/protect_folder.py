@@ -26,12 +26,10 @@ OUT, and the others are done.
 import os
 import shlex
 import sys
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
@@ -92,20 +90,6 @@ def _write_key(path: Path, key: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch(0o600, exist_ok=False)
     path.write_text(f"{key}\n", "utf-8")
-
-
-class _Bar:
-    """A bar of seconds of audio, and how many files are done."""
-
-    def __init__(self, seconds: float, n_files: int) -> None:
-        self._seconds, self.files = 0.0, 0
-        shown = progress("protect", unit="s", beside=lambda: f"{self.files} of {n_files} files")
-        self._bar = iter(shown(range(round(seconds))))
-
-    def add(self, seconds: float) -> None:
-        """So much more is done."""
-        before, self._seconds = self._seconds, self._seconds + seconds
-        deque(islice(self._bar, int(self._seconds) - int(before)), 0)
 
 
 def _say(text: str) -> None:
@@ -400,11 +384,11 @@ class _Run(SimpleNamespace):
         if self.launcher:
             return self.launch(nj)
         self.journal.begin(self.drawn.get(path, path) for path in files)
-        bar = _Bar(seconds, len(files))
+        bar = job.Bar("protect", seconds, len(files))
         jobs.tick = bar.add
 
         def done(path: Path, made: protection.Made) -> None:
-            bar.files += 1
+            bar.done += 1
             self.add(path, made)
 
         failed = protection.protect_all(jobs, self.work, self.todo, self.groups, done)

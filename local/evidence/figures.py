@@ -283,11 +283,10 @@ def load_protection(
 def hear(
     judges: Judges, pairs: Sequence[Pair], held: Identity, watch: Callable[[Any], Iterable[Any]]
 ) -> dict[str, Heard]:
-    """Heard pairs by name; held gets why others cannot be heard."""
+    """Heard pairs by name; held gets why others cannot be heard. watch: wraps what is done."""
     order = sorted(pairs, key=lambda pair: -pair.original.seconds)  # no long one is begun last
     results, heard = held.jobs.run(judges.hear, [(pair,) for pair in order]), dict[str, Heard]()
-    for _ in watch(pairs):
-        n, result = next(results)
+    for n, result in watch(results):
         pair = order[n]
         if isinstance(result, UserError):
             held.left_out[pair.name] = plain(with_name(pair.original.path, result))

@@ -15,6 +15,7 @@ import signal
 import stat
 import traceback
 import unicodedata
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -31,7 +32,7 @@ from steps.anonymisers.voice_conversion import CONF, HELD, MODELS, held
 from steps.sources import Resources
 from steps.standalone.shards import Shard, part_name, parts_of
 from utils.audiofile import audio_format, is_written
-from utils.cli import UserError, refusing
+from utils.cli import UserError, progress, refusing
 from utils.digests import contents, digest_file, digest_json
 from utils.orphans import lock
 from utils.seeds import Draws
@@ -661,6 +662,26 @@ Tick = Callable[[float], None]
 _PR_SET_PDEATHSIG = 1  # of Linux's prctl
 _AHEAD = 4  # calls for each process that are under way or wait for it
 _shared: list[Any] = []  # of a process: how many seconds are done
+
+
+class Bar:
+    """A bar of seconds of audio, and how many of its files are done, of n."""
+
+    def __init__(self, name: str, seconds: float, n: int, what: str = "files") -> None:
+        self._seconds, self.done = 0.0, 0
+        shown = progress(name, unit="s", beside=lambda: f"{self.done} of {n} {what}")
+        self._bar = iter(shown(range(round(seconds))))
+
+    def add(self, seconds: float) -> None:
+        """So much more is done."""
+        before, self._seconds = self._seconds, self._seconds + seconds
+        deque(islice(self._bar, int(self._seconds) - int(before)), 0)
+
+    def count(self, done: Iterable[Result]) -> Iterator[Result]:
+        """Yield what is done, and count it."""
+        for item in done:
+            self.done += 1
+            yield item
 
 
 @dataclass
