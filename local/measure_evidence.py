@@ -27,6 +27,7 @@ from steps.options import SAFE_SYSTEM, Cores, KeyFile, Per, SafeSystem, SpeakerT
 from utils.cli import LossError, UserError, progress
 from utils.commands import program
 
+EACH = 1.0  # CPU seconds of a recording, however long: seven comparisons, words, quality
 CPU_SECONDS = 0.17  # a second that is heard, one core of ours: 16 recordings of 11 s less 6 of them
 FEWEST = 5  # people: centring makes two opposites, whom nobody could mistake for each other
 
@@ -126,7 +127,7 @@ def main(
     judges, missing = evidence.load_judges(loaded.anonymiser if loaded else None, level, ends, of)
     jobs = job.Jobs(min(nj or len(os.sched_getaffinity(0)), len(audio)))
     every = [source / path for path in audio]
-    _, lasts = protection.foretell(jobs, every, jobs.nj, CPU_SECONDS, 2 * evidence.MOST)
+    _, lasts = protection.foretell(jobs, every, jobs.nj, CPU_SECONDS, 2 * evidence.MOST, EACH)
     print(f"{source}: {lasts}", file=sys.stderr)
     versions = job.Versions(out, audio, account.beside(out, job.TABLE))
     watch = progress("measure_evidence, which file is which", unit="comparisons")

@@ -547,13 +547,14 @@ def _contours(
 
 
 def foretell(
-    jobs: Jobs, files: Sequence[Path], nj: int, rate: float, heard: float = math.inf
-) -> tuple[float, str]:
+    jobs: Jobs, files: Sequence[Path], nj: int, rate: float, heard: float = math.inf,
+    each: float = _EACH,
+) -> tuple[float, str]:  # fmt: skip
     """Seconds of audio in files; and, in words, how long they take, `nj` at a time.
 
-    rate: CPU seconds a second of speech, of which a file has at most `heard`; 0: unknown. Of many
-    files the sizes of all tell, and the lengths of _LOOKED_AT. Files that cannot be opened count
-    for nothing.
+    rate: CPU seconds a second of speech, of which a file has at most `heard`; 0: unknown. each: of
+    a file, however long. Of many files the sizes of all tell, and the lengths of _LOOKED_AT. Files
+    that cannot be opened count for nothing.
     """
     sizes = sorted(((size_of(path), path) for path in files), reverse=True)
     chosen = sizes[:: -(-len(sizes) // _LOOKED_AT) or 1]
@@ -562,7 +563,7 @@ def foretell(
     looked_at = sum(size for _, size in lengths)
     share = sum(size for size, _ in sizes) / (looked_at or 1) if len(chosen) < len(sizes) else 1.0
     seconds, counted = share * sum(own for own, _ in lengths), [min(x, heard) for x, _ in lengths]
-    every = rate * share * sum(counted) + _EACH * len(files)
+    every = rate * share * sum(counted) + each * len(files)
     takes = max(every / nj, rate * max(counted, default=0.0)) if rate else 0.0
     lasts = f"about {clock_time(takes)} on cores like ours" if takes else "unknown time"
     return seconds, f"{clock_time(seconds)} of audio in {len(files)} files, {nj} at a time: {lasts}"
