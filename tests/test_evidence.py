@@ -131,7 +131,7 @@ def test_a_folder_without_labels_has_evidence_beside_it(folder, capsys):
     page = beside(folder / "out")
     said = capsys.readouterr()
     assert told["verdict"] in said.out
-    assert " files, 1 at a time: about 0:1" in said.err  # before it begins
+    assert " files, 1 at a time: about 0:2" in said.err  # before it begins
     assert told["verdict"] in page
     assert "9 of 9: 100.0 % [47.8, 100.0]" in page  # of five people, two of whom spoke more
     times = sum(len(own["named"]) for own in told["attacks"][1:])  # not of how many recordings

@@ -471,6 +471,8 @@ def test_a_name_was_heard_that_a_cue_of_another_form_marks(tmp_path, name, time,
     assert turns.read_spans(tmp_path / name) == [Turn(5, 8, REDACT, "name")]
     refuses_file(f"{name}:2: not `<begin> --> <end>`", turns.read, tmp_path / name,
                  "1\n00:00:05:12 --> later\n")  # fmt: skip
+    refuses_file("a.vtt:1: behind the empty line .* stands a <name>", turns.read,
+                 tmp_path / "a.vtt", "00:01.0 --> 00:02.0\nJa\n\n<name>Anna</name>")  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "text", "why"), [

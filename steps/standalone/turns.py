@@ -167,7 +167,10 @@ def _cues(path: Path) -> Iterator[tuple[float, float, str]]:
             begin, end = (_clock(half.split()[0]) for half in arrow.groups())
         said = text[arrow.end() : after.start() if after else None]
         if path.suffix.lower() == ".vtt":
-            said = said.partition("\n\n")[0]
+            said, _, apart = said.partition("\n\n")
+            if _MARK.search(apart):
+                raise UserError(f"{path}:{line}: behind the empty line that ends this cue stands a "
+                                "<name>, which would be heard; take the line out")  # fmt: skip
         elif after:
             said = re.sub(r"\n[ \t]*\d+[ \t]*\n\Z", "", said)
         yield begin, end, said
