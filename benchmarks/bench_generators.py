@@ -12,7 +12,9 @@ of several; the weights are random, which costs the same.
 import resource
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -61,7 +63,9 @@ def time_one_by_one(name: str, model: IndexModel) -> float:
     """Seconds a vector, the index of the key included."""
     folder = TrainedFolder(name, model, 1.0, same_person=2.0)  # nobody is nearer
     model.norm_limits = (0.0, float("inf"))
-    made = IdMapGenerator(IdMapSettings(name), SystemRun("bench", NOTHING, FIRST), folder)
+    run_of = SystemRun("bench", replace(NOTHING, generator=Path()), FIRST)
+    with patch("steps.generators.training.load_trained", return_value=folder):
+        made = IdMapGenerator(IdMapSettings(name), run_of)
     keys = [VoiceKey("utt", ("bench", str(place))) for place in range(ONE_BY_ONE)]
 
     def run() -> None:
