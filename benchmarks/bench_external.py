@@ -9,6 +9,7 @@ with the original in length, silence and samples. Process CPU time.
 import argparse
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -58,7 +59,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         original = make(folder, n)
-        reading, taking = (cpu_seconds(lambda f=f: f(folder, original), 2) for f in (read, take))
+        reading, taking = (cpu_seconds(partial(f, folder, original), 2) for f in (read, take))
     more = (taking - reading) / n
     print(f"{n} files: read once {reading:.2f} CPU-s, taken {taking:.2f} CPU-s")
     return judge(("CPU-s a file beside reading", more, MOST, GOAL))

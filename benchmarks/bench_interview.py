@@ -58,7 +58,7 @@ class Mute(Anonymiser):
 
     output = AsItIs()
 
-    def transform(self, wave, key, source):
+    def transform(self, wave: Float64, key: Any, source: Any) -> tuple[Float64, dict[str, Any]]:
         return np.zeros(len(wave)), {}
 
 
@@ -235,8 +235,8 @@ def kept(folder: Path, asked: Any) -> list[Judged]:
         others = np.zeros(len(clear), bool)
         for turn in (turn for turn in said if turn.person not in stays):
             others[place_of(turn.begin, turn.end + 1 / SAMPLE_RATE)] = True
-        leaked += np.count_nonzero(clear & others)
-        heard += np.count_nonzero(clear & ~others)
+        leaked += int(np.count_nonzero(clear & others))
+        heard += int(np.count_nonzero(clear & ~others))
     print("seconds of kept people in the clear", heard / SAMPLE_RATE)
     return [(f"samples in the clear that should not, of {asked.kept}", leaked, MOST, 0)]
 

@@ -11,6 +11,7 @@ import os
 
 os.environ["NUMBA_NUM_THREADS"] = "1"
 import sys
+from functools import partial
 
 import librosa
 import numpy as np
@@ -57,7 +58,9 @@ def main() -> int:
         expected, got = plain_loop(wave), batched(wave)
         peaks = np.max(np.abs(expected)), np.max(np.abs(got))
         difference = max(difference, float(np.max(np.abs(expected / peaks[0] - got / peaks[1]))))
-    loop, fast = (cpu_seconds(lambda f=f: [*map(f, waves)], RUNS) for f in (plain_loop, batched))
+    loop, fast = (
+        cpu_seconds(partial(lambda f: [*map(f, waves)], f), RUNS) for f in (plain_loop, batched)
+    )
     print(f"speech: {len(waves)} files of {name}, {seconds:.1f} s in all; alpha {ALPHA}")
     print(f"plain loop: {loop:.3f} CPU-s, real-time factor {loop / seconds:.5f}")
     print(f"pseudovox:  {fast:.3f} CPU-s, real-time factor {fast / seconds:.5f}")

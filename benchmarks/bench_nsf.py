@@ -9,6 +9,7 @@ synthetic.
 
 import sys
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -42,7 +43,8 @@ def main() -> int:
     millions = sum(p.numel() for p in network.parameters()) / 1e6
     print(f"speech: {len(waves)} files of {name}, {seconds:.1f} s; {millions:.2f} M parameters")
     factors = {
-        part: cpu_seconds(lambda f=f: [*map(f, waves)], RUNS) / seconds for part, f in parts.items()
+        part: cpu_seconds(partial(lambda f: [*map(f, waves)], f), RUNS) / seconds
+        for part, f in parts.items()
     }
     for part, factor in factors.items():
         print(f"{part}: real-time factor {factor:.5f}")

@@ -53,7 +53,7 @@ def large_lists(folder: Path) -> tuple[Path, Path]:
 # --- the plain way ---
 
 
-def loop_blocks(score: list[float], target: list[bool], laplace: bool) -> list[tuple[float, ...]]:
+def loop_blocks(score: list[float], target: list[bool], laplace: bool) -> list[tuple[Any, ...]]:
     """PAV a trial at a time, tied scores pooled first: (t, n) of each block and its trials."""
     rows = sorted(zip(score, target, range(len(score)), strict=True))
     blocks: list[list[Any]] = [[1, 1, []]] if laplace else []
@@ -228,7 +228,8 @@ def ours(sets: Any, scored: Any, utt2spk: dict[str, str]) -> dict[str, Any]:
     """The project's figures of the split."""
     paths = {s: s for s in SETTINGS}
     pairs = {
-        s: segment_pairs(*sets[s], utt2spk, trials_path=s, utt2spk_path="utt2spk") for s in SETTINGS
+        s: segment_pairs(trials, score, utt2spk, trials_path=s, utt2spk_path="utt2spk")
+        for s, (trials, score) in sets.items()
     }
     names = common_speakers(pairs, paths)
     for s in SETTINGS:

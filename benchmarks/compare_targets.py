@@ -134,10 +134,11 @@ def main() -> int:
         for seed, gender in enumerate("fm"):
             made = exp.glob(f"scores/{system}_*/white_box*/AA/{evaluation}_{gender}/scores")
             name = re.compile(rf"{system}_\d+_of_(\d+){end}")
-            found = sorted(path for path in made if name.fullmatch(path.parts[-5]))
-            if not found:
+            counts = {path: m[1] for path in made if (m := name.fullmatch(path.parts[-5]))}
+            if not counts:
                 break
-            count = name.fullmatch(found[0].parts[-5])[1]
+            found = sorted(counts)
+            count = counts[found[0]]
             if len(found) != int(count):
                 sys.exit(f"{exp}: {len(found)} attacks on {count} targets{end}, by {gender}")
             n_women = (int(count) + 1) // 2
