@@ -1,5 +1,6 @@
 """Kaldi's launcher contract, without its silent failures: run.py, and slurm.py on a real Slurm."""
 
+import itertools
 import os
 import re
 import signal
@@ -228,6 +229,14 @@ def test_a_device_given_as_log_was_removed(tmp_path):
 def test_help(run):
     done = run("--help", status=0)
     assert "--max-jobs-run N" in done.stdout
+
+
+def test_a_clock_that_was_set_back_lost_the_end_of_a_job(tmp_path, monkeypatch):
+    """It had taken fewer than 0 seconds, so that slurm.py waited for the end of its log in vain."""
+    clock = itertools.count(2e9, -60)
+    monkeypatch.setattr("utils.jobs.time.time", lambda: next(clock))
+    assert local_launcher.main([str(tmp_path / "a.log"), "true"]) == 0
+    assert launching.read_account(tmp_path / "a.log")
 
 
 def test_a_long_job_said_nothing_until_it_had_ended(tmp_path, monkeypatch, capfd):

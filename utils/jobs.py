@@ -126,7 +126,7 @@ class Jobs:
         if job.log is not None:
             job.stream = _open_log(job.log)
             job.stream.write(log_head(job.words))
-        job.started = time.time()
+        job.started = time.monotonic()
         try:
             pid = self._fork(job) if job.forks else self._spawn(job)
         except OSError as error:
@@ -144,7 +144,7 @@ class Jobs:
             stderr=job.stream,
             start_new_session=True,
             close_fds=False,  # what says whose job it is: the guard's pipe, a recipe's lock
-            env={**os.environ, **job.environment},
+            env=os.environ | job.environment,
         )
         return job.process.pid
 
@@ -203,7 +203,7 @@ class Jobs:
             if job.log.is_file():
                 job.stream.seek(-1, os.SEEK_END)
                 new_line = "" if job.stream.read(1) == b"\n" else "\n"
-            job.stream.write(log_foot(code, time.time() - job.started, job.threads, new_line))
+            job.stream.write(log_foot(code, time.monotonic() - job.started, job.threads, new_line))
             job.stream.close()
         self._ended.append(job)
 
