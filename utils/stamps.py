@@ -30,7 +30,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import chain, groupby, takewhile
+from itertools import chain, groupby
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
@@ -57,7 +57,8 @@ def names_in(word: str) -> list[str]:
 def _path_in(word: str) -> Path | None:
     """The file or folder that a word of a command names."""
     named = (Path(text) for text in names_in(word))
-    return next((path for path in named if path.exists() or digests.is_variant(path)), None)
+    there = os.path.exists  # Path.exists refuses a long word
+    return next((path for path in named if there(path) or digests.is_variant(path)), None)
 
 
 def commit_of_code() -> str:
@@ -246,9 +247,9 @@ def _key_of(stamp: dict[str, Any]) -> dict[str, Any]:
     return {name: stamp.get(name) for name in ("command", "inputs", "code")}
 
 
-def _n_common(old: Iterable[str], new: Iterable[str]) -> int:
+def _n_common(*commands: Iterable[str]) -> int:
     """How many words two commands share at the beginning."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
+    return len(os.path.commonprefix([[*words] for words in commands]))  # noqa: RUF071 - of lists
 
 
 def _changed_words(old: list[str], new: list[str]) -> str:
@@ -299,8 +300,9 @@ def _remove(path: Path) -> None:
 
 
 def _refuse_living_jobs(outs: Sequence[Path]) -> None:
-    for log in (log for out in outs for log in sorted((out / "log").glob("*.log"))):
-        refuse_living_job(log)
+    for out in outs:
+        for log in sorted((out / "log").glob("*.log")):
+            refuse_living_job(log)
 
 
 def made_by(out: Path) -> list[str]:
@@ -315,12 +317,12 @@ def is_current(folder: Path, known: dict[Path, bool]) -> bool:
     for every finished folder among the inputs. `known` keeps what was found."""
     if folder not in known:
         stamp = read_stamp(folder) or {}
-        then = {**stamp.get("inputs", {}), **stamp.get("code", {})}
+        then = stamp.get("inputs", {}) | stamp.get("code", {})
         with digests.remembering(MEMORY):
             inputs, code = _digest_words([folder], list(then))
             known[folder] = (
                 "outputs" in stamp
-                and {**inputs, **code} == then
+                and inputs | code == then
                 and digests.contents(folder, ours=True) == stamp["outputs"]
             )
         known[folder] = known[folder] and all(is_current(home, known) for home in _homes(inputs))
@@ -465,7 +467,7 @@ class Step:
             appeared = _digest_words(made, self.words, {*inputs, *code})[0]
             stamp = {
                 "command": self.words,
-                "inputs": {**inputs, **appeared},
+                "inputs": inputs | appeared,
                 "code": code,
                 "seconds": round(time.time() - since, 1) if isinstance(since, float) else None,
                 "host": os.uname().nodename,
