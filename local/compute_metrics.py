@@ -8,7 +8,6 @@ value is "inf" or "-inf"; an undefined one is null, and a warning says why. The 
 docs/metrics explain every key.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from itertools import chain, starmap
 from pathlib import Path
@@ -19,7 +18,7 @@ from local.options import AnotherDraw, Figures, Lists, Resamples, Words, write_f
 from utils.cli import BadValue, UserError, natural, positive
 from utils.commands import commands
 from utils.options import AllowSelf, TrialFormat, Utt2spk
-from utils.tables import read_map
+from utils.tables import read_map, to_number
 
 Trials = Annotated[Path, "A list of trials"]
 Scores = Annotated[Path, "The scores of these trials"]
@@ -27,11 +26,7 @@ Xvectors = Annotated[Path, "The x-vectors (.scp or .ark)"]
 
 
 def _omega(text: str) -> tuple[str, float]:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0.0 < value < 1e200:
+    if not 0.0 < (value := to_number(text)) < 1e200:
         raise BadValue(f"expected a positive number below 1e200, not {text!r}")
     return text, value
 

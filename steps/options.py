@@ -1,6 +1,5 @@
 """Options that programs share; heavy imports stand in the functions, so that --help is quick."""
 
-import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -15,17 +14,14 @@ from utils.cli import (
     user_path,
 )
 from utils.datadir import DataDir, load_data_dir
+from utils.tables import to_number
 
 T = TypeVar("T")
 
 
 def above_zero(text: str) -> float:
     """Parse a number above 0."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not value > 0:
+    if not (value := to_number(text)) > 0:
         raise BadValue(f"expected a number above 0, not {text!r}")
     return value
 

@@ -30,10 +30,12 @@ def main(
     data = load_data_dir(data_dir)
     listed = data.utt2dur or {}
     found = {utt: probe_audio(data.wav[utt]) for utt in progress("check_audio")(data.wav)}
-    wrong = {utt: info.problem for utt, info in found.items() if info.problem}
+    wrong = {}
     for utt, info in found.items():
         told = listed.get(utt, info.seconds)
-        if utt not in wrong and abs(told - info.seconds) > TOLERANCE:
+        if info.problem:
+            wrong[utt] = info.problem
+        elif abs(told - info.seconds) > TOLERANCE:
             wrong[utt] = f"lasts {info.seconds:.2f} s, but utt2dur says {told:.2f} s"
     for utt, problem in wrong.items():
         where = f"{data.path / 'wav.scp'}: {utt}: audio file {data.wav[utt]}"

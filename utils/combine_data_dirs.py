@@ -59,10 +59,11 @@ def main(
     sizes = " + ".join(str(len(source.utt2spk)) for source in sources)
     seen = Counter(spk for source in sources for spk in source.spk2utt)
     if shared := [spk for spk, count in seen.items() if count > 1]:
-        few = (
-            f"{len(shared)} speakers are in several sources, each as one person: {min(shared)} ..."
+        notes.insert(
+            0,
+            f"{target}: {len(shared)} speakers are in several sources, each as one person: "
+            f"{min(shared)} ...",
         )
-        notes.insert(0, f"{target}: {few}")
     print(
         f"{target}: {sizes} = {len(tables['utt2spk'])} utterances, {len(seen)} speakers",
         *notes,

@@ -10,7 +10,6 @@ from utils.cli import UserError, refusing
 from utils.datachecks import BEARABLE, FILES, OTHER_NAMES, find_problems, read_tables, spoken
 from utils.tables import (
     StrPath,
-    atomic_write,
     few,
     invert,
     is_there,
@@ -84,10 +83,8 @@ class DataDir:
         """Enrolled speaker, utterance, and target or nontarget."""
         if (table := self.tables.get("trials")) is None:
             return None
-        pairs = (key.partition(" ") for key in table)
-        return [
-            (spk, utt, label) for (spk, _, utt), label in zip(pairs, table.values(), strict=True)
-        ]
+        rows = ((key.split(" "), label) for key, label in table.items())
+        return [(spk, utt, label) for (spk, utt), label in rows]
 
 
 def load_data_dir(
@@ -111,7 +108,7 @@ def load_data_dir(
             f"{directory / 'segments'}: segments are not read here; cut the audio first"
         )
     tables = read_tables(directory)
-    for problem in find_problems(directory, tables, {**dict.fromkeys(need), "utt2spk": None}):
+    for problem in find_problems(directory, tables, (*need, "utt2spk")):
         if problem.kind not in BEARABLE:
             raise UserError(str(problem))
     data = DataDir(directory, {name: t.rows for name, t in tables.items() if name != "spk2utt"})
@@ -212,8 +209,8 @@ def describe_difference(got: Collection[str], expected: Collection[str], what: s
     if missing:
         parts.append(f"{len(missing)} of {len(expected)} {what}s missing ({few(missing)})")
     if unknown:
-        plural = "s" if len(unknown) > 1 else ""
-        parts.append(f"{len(unknown)} {what}{plural} unknown ({few(unknown)})")
+        what += "s" * (len(unknown) > 1)
+        parts.append(f"{len(unknown)} {what} unknown ({few(unknown)})")
     return ", ".join(parts)
 
 
@@ -253,8 +250,7 @@ def write_training_speakers(model: Path, speakers: Iterable[str], *before: Path 
             (model / TRAINING_SPEAKERS).unlink(missing_ok=True)
             return
         known.update(found)
-    with atomic_write(model / TRAINING_SPEAKERS) as stream:
-        stream.writelines(f"{speaker}\n" for speaker in sort_ids(known))
+    write_map(model / TRAINING_SPEAKERS, dict.fromkeys(known, ""))
 
 
 def read_training_speakers(model: Path, name: str = TRAINING_SPEAKERS) -> list[str] | None:
@@ -270,8 +266,7 @@ def write_validation_speakers(model: Path, speakers: Iterable[str], before: Path
     if before is not None:
         heard = read_training_speakers(before) or []
         known -= {*heard}.difference(read_validation_speakers(before))
-    with atomic_write(model / VALIDATION_SPEAKERS) as stream:
-        stream.writelines(f"{speaker}\n" for speaker in sort_ids(known))
+    write_map(model / VALIDATION_SPEAKERS, dict.fromkeys(known, ""))
 
 
 def read_validation_speakers(model: Path) -> list[str]:

@@ -139,7 +139,9 @@ class Driver:
         """Complain where what earlier stages made is out of date and this run leaves it so. Stage 0
         reads whole corpora, and only its command is looked at."""
         stale: dict[str, str] = {}
-        for row in (row for row in rows if row.stage < first):
+        for row in rows:
+            if row.stage >= first:
+                break
             step, stamp = Step(row.outs, self.words(row), row.maybe), read_stamp(Path(row.out))
             why = step.why(stale) if stamp and row.stage else None
             if stamp and not row.stage and (made := stamp.get("command")) != step.words:
@@ -329,10 +331,10 @@ class Driver:
 
     def _submitted(self) -> Iterator[list[str]]:
         """Yield the launcher's words for each step that would be made and that Slurm would run."""
-        for step in (step for step in self.foreseen if step.reason):
+        for step in self.foreseen:
             row, values = step.row, {**self.options, **step.row.values}
             words = fill(self.script.programs[row.table][0], values)
-            if words[0].endswith(".py"):
+            if step.reason and words[0].endswith(".py"):
                 n = self.nj if row.cut or "JOB" in words else 0
                 _, (job,) = self.launch(words, row.out, n)
                 yield list(job.words[1:])

@@ -117,11 +117,12 @@ def main(
     if not (data_dir / "utt2spk").is_file():
         raise UserError(f"{data_dir}/utt2spk: is missing; is {data_dir} a data directory?")
     read = {name: table for name, table in read_tables(data_dir).items() if name != "spk2utt"}
-    mended: Counter[tuple[Path, str]] = Counter()
-    for problem in (problem for table in read.values() for problem in table.problems):
-        if problem.kind not in MENDED:
-            raise UserError(str(problem))
-        mended[problem.path, MENDED[problem.kind]] += 1
+    mended = Counter[tuple[Path, str]]()
+    for table in read.values():
+        for problem in table.problems:
+            if problem.kind not in MENDED:
+                raise UserError(str(problem))
+            mended[problem.path, MENDED[problem.kind]] += 1
     data = DataDir(data_dir, {name: table.rows for name, table in read.items()})
     reasons = incomplete_utterances(data, audio=check_audio)
     for utt, reason in reasons.items():

@@ -111,7 +111,8 @@ def read_parts(out: Path, n: int) -> Merged:
 def _read_part(path: Path, merged: Merged) -> None:
     if path.suffix == ".json":
         merged.settings[path.name] = path.read_text(encoding="utf-8")
-    if path.suffix == ".json" or (path.suffix == ".ark" and path.with_suffix(".scp").exists()):
+        return
+    if path.suffix == ".ark" and path.with_suffix(".scp").exists():
         return  # archives are read through their .scp
     headed = path.suffix != ".scp" and path.name not in FILES  # in the others # begins an id
     table, part = merged.tables.setdefault(path.name, {}), os.path.abspath(path.parent)  # noqa: PTH100

@@ -213,6 +213,7 @@ def write_plan(
         old.unlink()
     for table in dict.fromkeys(row.table for row in rows):
         with atomic_write(folder / f"{table}.tsv") as stream:
-            for row in (row for row in rows if row.table == table):
-                line = " && ".join(map(shlex.join, script.commands(row, options)))
-                stream.write(f"{row.stage}\t{row.out}\t{line}\n")
+            for row in rows:
+                if row.table == table:
+                    line = " && ".join(map(shlex.join, script.commands(row, options)))
+                    stream.write(f"{row.stage}\t{row.out}\t{line}\n")

@@ -154,7 +154,7 @@ def settings_text(path: StrPath) -> bytes:
     if not isinstance(variant.get("question"), str):
         raise UserError(f"{where}: question: say in words what this variant is for")
     changed = {k: v for k, v in variant.items() if k not in ("base", "question")}
-    text: str = yaml.safe_dump({**read_settings(base), **changed}, sort_keys=False)
+    text: str = yaml.safe_dump(read_settings(base) | changed, sort_keys=False)
     return text.encode()
 
 
@@ -300,4 +300,4 @@ def to_plain(settings: object) -> dict[str, Any]:
 def write_settings(path: StrPath, settings: dict[str, Any], **more: object) -> None:
     """Write settings, and further information, as YAML."""
     with atomic_write(path) as stream:
-        yaml.safe_dump({**settings, **more}, stream, sort_keys=False)
+        yaml.safe_dump(settings | more, stream, sort_keys=False)

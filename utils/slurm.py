@@ -63,7 +63,7 @@ class SlurmConfig:
         """Command that submits, with translations of the given options (`num-threads`: 2)."""
         options = {name.replace("-", "_"): value for name, value in given.items()}
         words = list(self.command)
-        for name, value in {**self.defaults, **options}.items():
+        for name, value in (self.defaults | options).items():
             if name in OWN:
                 continue
             rule = self.options.get((name, value), self.options.get((name, "*")))

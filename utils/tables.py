@@ -2,12 +2,13 @@
 
 import errno
 import itertools
+import math
 import os
 import re
 import shutil
 import stat
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -235,7 +236,7 @@ def scan_lines(path: StrPath, tell: Callable[[int, str, str], None]) -> Iterator
 
 
 def _raw_lines(path: StrPath) -> Iterator[bytes]:
-    if Path(path).exists() and (problem := file_problem(path)):
+    if problem := file_problem(path):
         raise UserError(f"{path}: {problem}")
     with refusing(f"{path}: cannot be read: {{}}", OSError), Path(path).open("rb") as stream:
         yield from stream
@@ -258,6 +259,15 @@ def split_key(line: str) -> tuple[str, str]:
     """
     match = _KEY_AND_REST.match(line)
     return ("", "") if match is None else (match[1], match[2].rstrip(" \t"))
+
+
+def to_number(text: str) -> float:
+    """Number that a text stands for; NaN for any other, which no comparison holds for.
+    Python alone reads 1_000 and other digits than 0 to 9."""
+    with suppress(ValueError):
+        if "_" not in text and text.isascii() and math.isfinite(value := float(text)):
+            return value
+    return math.nan
 
 
 def read_rows(path: StrPath, n_fields: int) -> Iterator[tuple[int, list[str]]]:

@@ -328,16 +328,9 @@ def _parse_scores(path: tables.StrPath, line: int, column: list[bytes]) -> Float
             values = np.fromiter(map(float, column), np.float64, count=len(column))
             if np.isfinite(values).all():
                 return values
-    i, text = next((i, t) for i, t in enumerate(column, line) if math.isnan(_finite(t)))
-    raise UserError(f"{path}:{i}: score {text.decode()} is not a finite number")
-
-
-def _finite(text: bytes) -> float:
-    """Number that a text stands for; NaN for any other. Python alone reads 1_000 as a number."""
-    with suppress(ValueError):
-        if b"_" not in text and math.isfinite(value := float(text)):
-            return value
-    return math.nan
+    texts = enumerate(map(bytes.decode, column), line)
+    i, text = next((i, text) for i, text in texts if math.isnan(tables.to_number(text)))
+    raise UserError(f"{path}:{i}: score {text} is not a finite number")
 
 
 def check_pairs_once(path: tables.StrPath, pairs: Pairs, verb: str) -> Pairs:
@@ -404,7 +397,7 @@ def _fits(kind: str, shape: Sequence[str], values: Sequence[str]) -> bool:
     row = dict(zip(shape, values, strict=True))
     labels = ("target", "nontarget") if kind == "kaldi" else LABELS
     known = row.get("label", "target").lower() in labels and row["enrol"] and row["trial"]
-    return bool(known) and not math.isnan(_finite(row.get("score", "0").encode()))
+    return bool(known) and not math.isnan(tables.to_number(row.get("score", "0")))
 
 
 def _header(line: str) -> dict[int, str]:

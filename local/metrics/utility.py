@@ -14,7 +14,7 @@ from local.metrics.intervals import Figures, Report, bootstrap, key, logger, war
 from steps.asr.language import NORMALISERS, describe_normaliser
 from utils.arrays import Float64
 from utils.cli import UserError
-from utils.tables import StrPath, invert, read_map, sort_ids
+from utils.tables import StrPath, invert, read_map, sort_ids, to_number
 
 Table = Mapping[str, str]
 NOBODY = "no utterance has it"
@@ -216,7 +216,7 @@ def read_prosody(path: StrPath) -> dict[str, Float64]:
     rows = read_map(path, rest_of_line=True)
     if rows.pop("#", "") != " ".join(("utterance", *KEYS)) or not rows:
         raise UserError(f"{path}:1: not a table of steps/compare_prosody.py, or an empty one")
-    found = {utt: np.array([_score(word) for word in row.split()]) for utt, row in rows.items()}
+    found = {utt: np.array([*map(to_number, row.split())]) for utt, row in rows.items()}
     for utt, own in found.items():
         undefined = rows[utt].split().count("-")
         if len(own) != len(KEYS) or np.isfinite(own).sum() + undefined < len(own):
@@ -277,20 +277,13 @@ def read_quality(path: StrPath) -> dict[str, float | str]:
     for utt, text in read_map(path, rest_of_line=True).items():
         mark, _, problem = text.partition(" ")
         undefined = mark == "-" and problem in PROBLEMS
-        found[utt] = problem if undefined else _score(text)
-        if not undefined and not 1 <= _score(text) <= 5:
+        found[utt] = problem if undefined else to_number(text)
+        if not undefined and not 1 <= to_number(text) <= 5:
             raise UserError(
                 f"{path}: {utt}: {text!r} is not a score from 1 to 5, nor - and one of "
                 f"{', '.join(PROBLEMS)}; estimate it again"
             )
     return found
-
-
-def _score(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
 
 
 def quality_figures(
