@@ -33,7 +33,7 @@ VALIDATE, FIX, SUBSET, COMBINE, COPY, CHECK_AUDIO = (
 @pytest.fixture
 def data(make_data_dir, tmp_path: Path) -> Path:
     """s1: s1-000 s1-001; s2: s2-000 s2-001 s2-002, who are enrolled beside it."""
-    make_data_dir(tmp_path / "e_enrolls")
+    make_data_dir(tmp_path / "e_enrolls", seconds=0.2)
     return make_data_dir(tmp_path / "e_trials_f")
 
 
@@ -107,14 +107,17 @@ def test_each_problem_is_found(data, run_program, name):
         refuses(found if name != "utterance without speaker" else "s1-001", load_data_dir, data)
 
 
-def test_enrolment_speech_in_the_trials_was_valid(make_data_dir, tmp_path):
-    """Sets that a prepare.sh writes without make_trials.py, which refuses it."""
-    enrolment, trials = (make_data_dir(tmp_path / f"e_{name}") for name in ("enrolls", "trials_f"))
-    (trials / "trials").write_text("s1 s1-000 target\ns1 s1-001 target\ns1 s2-000 nontarget\n")
+def test_enrolment_speech_in_the_trials_was_valid(data):
+    """Sets that a prepare.sh writes without make_trials.py, also under another id."""
+    (data / "trials").write_text("s1 s1-000 target\ns1 s1-001 target\ns1 s2-000 nontarget\n")
+    enrolment = data.parent / "e_enrolls"
     (enrolment / "enrolls").write_text("s1-001\n")
-    found = [str(problem) for problem in validate_data_dir(trials)]
-    said = f"{trials}/trials:2: s1-001 is also an enrolment utterance; make the trials again"
-    assert found == [said]
+    said = "trials:2: s1-001 is also an enrolment utterance; make the trials again"
+    assert problems(data) == [said]
+    for enrolled in ("s1-001", "s2-002"):  # no other than a listed one is heard
+        shutil.copy(data / "wav/s2-000.wav", enrolment / f"wav/{enrolled}.wav")
+    same = f"wav.scp:3: s2-000 is the same recording as s1-001 of {enrolment}/wav.scp"
+    assert problems(data) == [f"{same}; leave one out, or a trial compares it with itself", said]
 
 
 def test_all_problems_in_one_run(data, run_program, monkeypatch):

@@ -1,6 +1,5 @@
 """The files of a Kaldi data directory, the audio that they name, and what can be wrong."""
 
-import math
 import os
 import re
 from array import array
@@ -17,11 +16,11 @@ from utils.tables import (
     StrPath,
     few,
     invert,
-    is_there,
     scan_lines,
     sort_ids,
     split_fields,
     split_key,
+    to_number,
 )
 
 # ---- Audio files: length, sampling rate, and whether they can be used.
@@ -79,35 +78,23 @@ _label = _form("|".join(LABELS), "label {!r} is neither target nor nontarget")
 
 
 def _duration(value: str) -> str:
-    right = _number(value) > 0
+    right = to_number(value) > 0
     return "" if right else f"the duration is {value!r}; seconds above 0 are expected"
 
 
 def _segment(value: str) -> str:
     _, start, end = split_fields(value)
-    if end != "-1" and _number(start) >= _number(end) > 0:  # -1: to the end of the recording
+    if end != "-1" and to_number(start) >= to_number(end) > 0:  # -1: to the end of the recording
         return f"the segment ends ({end}) before it starts ({start})"
-    right = _number(start) >= 0 and (end == "-1" or _number(end) > 0)
+    right = to_number(start) >= 0 and (end == "-1" or to_number(end) > 0)
     return "" if right else f"from {start} to {end} is not a time span in seconds"
-
-
-def _number(text: str) -> float:
-    """Number that a text stands for; NaN for any other, which no comparison holds for.
-    Python alone reads 1_000 and other digits than 0 to 9."""
-    if "_" in text or not text.isascii():
-        return math.nan
-    try:
-        return value if math.isfinite(value := float(text)) else math.nan
-    except ValueError:
-        return math.nan
 
 
 def check_name(utt: str) -> str:
     """Fault of an utterance id, or an empty string."""
-    unfit = "/" in utt or utt.startswith(".")
-    return (
-        f"utterance {utt!r} cannot name a file: no / is allowed, and no . in front" if unfit else ""
-    )
+    unfit = "/" in utt or utt.startswith(".") or not utt.isprintable()
+    fault = f"utterance {utt!r} cannot name a file: no / or invisible character, no . in front"
+    return fault if unfit else ""
 
 
 @dataclass(frozen=True)
@@ -273,11 +260,8 @@ class FileTable:
             )
             message = f"{key} is listed twice: {what} stands on line {self.lines[key]}"
             self._tell(number, kind, message, "keep the right line")
-        keys = list(self.rows)
-        if self.path.name == "trials" or keys == sort_ids(keys):
-            return
-        for before, key in pairwise(keys):
-            if key < before:
+        for before, key in pairwise(self.rows):
+            if key < before and self.path.name != "trials":
                 message = f"not sorted (LC_ALL=C): {key} follows {before}"
                 self._tell(self.lines[key], "order", message, self.fix)
 
@@ -324,10 +308,10 @@ def find_problems(
     """Missing files, and the problems of lines and of ids."""
     for name in need:
         if name not in tables:
+            makers = {"spk2utt": "fix_data_dir.py", "utt2dur": f"check_audio.py {directory}"}
             advice = f"write it: {FILES[name].fields} fields a line"
-            if name in ("spk2utt", "utt2dur"):
-                program = {"spk2utt": "fix_data_dir.py", "utt2dur": f"check_audio.py {directory}"}
-                advice = f"make it with: utils/{program[name]} {directory}"
+            if name in makers:
+                advice = f"make it with: utils/{makers[name]} {directory}"
             yield Problem(directory / name, None, "missing", "is missing", advice)
     for table in tables.values():
         yield from table.problems
@@ -380,26 +364,24 @@ def _check_speaker_order(tables: Mapping[str, FileTable]) -> Iterator[Problem]:
 def _check_audio(tables: Mapping[str, FileTable], opened: bool) -> Iterator[Problem]:
     if (table := tables.get("wav.scp")) is None:
         return
-    by_file: dict[str, list[str]] = {}
-    for key, name in table.rows.items():
-        by_file.setdefault(os.path.realpath(name), []).append(key)
-    for keys in by_file.values():
+    files = {key: os.path.realpath(name) for key, name in table.rows.items()}
+    for keys in invert(files).values():
         if len(keys) > 1:
             every = len(keys) == len(table.rows)
             whose = "all ids have" if every else f"{few(keys)} have"
             message = f"{whose} the same audio file {table.rows[keys[0]]}"
             yield table.problem(keys[0], "same file", message, "check the paths", every)
-    rates: Counter[int] = Counter()
+    rates = Counter[int]()
     for key, name in table.rows.items():
         if not name or not (opened or name.endswith("|") or not os.access(name, os.R_OK)):
             continue  # without a name it has a wrong number of fields
         info = probe_audio(name)
-        rates[info.rate] += info.rate > 0
+        rates[info.rate] += 1
         if info.problem:
             message = f"{key}: audio file {name} {info.problem}"
             yield table.problem(key, "audio", message, "replace the file or drop the utterance")
     for rate, count in rates.items():
-        if rate != SAMPLE_RATE and count:
+        if rate not in (0, SAMPLE_RATE):
             message = (
                 f"{count} of {len(table.rows)} files are sampled at {rate} Hz, not {SAMPLE_RATE}"
             )
@@ -412,11 +394,16 @@ def _check_trials(
     if (table := tables.get("trials")) is None:
         return
     utt2spk = tables["utt2spk"].rows if "utt2spk" in tables else {}
-    enrolled, heard = _enrolled(directory, models)
+    home = _enrolment(directory, models)
+    enrolled = {*home["utt2spk"].rows.values()} if home else ()
+    heard = home["enrolls"].rows if "enrolls" in home else ()
+    wav, other = tables.get("wav.scp"), home.get("wav.scp")
+    if wav and other and "segments" not in tables:
+        yield from _check_apart(wav, other, heard or other.rows)
     for key, label in table.rows.items():
         model, _, utt = key.partition(" ")
         message = ""
-        if enrolled is not None and model not in enrolled:
+        if home and model not in enrolled:
             message = f"speaker {model} is not enrolled"
         elif enrolled and utt in utt2spk and (utt2spk[utt] == model) != (label == "target"):
             message = f"{label}, but {utt} is spoken by {utt2spk[utt]} and {model} is enrolled"
@@ -430,19 +417,33 @@ def _check_trials(
             yield Problem(table.path, None, "no trials", message, "make the trials again")
 
 
-def _enrolled(
-    directory: Path, models: StrPath | None
-) -> tuple[Collection[str] | None, Collection[str]]:
-    """Speakers that trials may name, None where they are not known, and their `enrolls`."""
+def _check_apart(
+    table: FileTable, other: FileTable, enrolled: Collection[str]
+) -> Iterator[Problem]:
+    """Check that no file is enrolled under another id, by the content of those of one size."""
+    from utils.digests import digest_file  # few tables need it
+
+    def size(name: str) -> int:
+        return os.access(name, os.R_OK) and os.path.getsize(name)  # noqa: PTH202
+
+    files = {utt: name for utt, name in other.rows.items() if utt in enrolled and size(name)}
+    sizes, known = {*map(size, files.values())}, {digest_file(files[utt]): utt for utt in files}
+    for utt, name in table.rows.items():
+        if size(name) in sizes and (first := known.get(digest_file(name))):
+            message = f"{utt} is the same recording as {first} of {other.path}"
+            advice = "leave one out, or a trial compares it with itself"
+            yield table.problem(utt, "same recording", message, advice)
+
+
+def _enrolment(directory: Path, models: StrPath | None) -> Mapping[str, FileTable]:
+    """Tables of the speakers that trials may name; none where they are not known."""
     if models is None:
         match = re.fullmatch(r"(.+)_trials(?:_[fm])?(_.+)?", directory.name)
         names = [f"{match[1]}_enrolls{match[2] or ''}", f"{match[1]}_enrolls"] if match else []
         beside = [directory.parent / name for name in names]
         models = next((path for path in beside if (path / "utt2spk").is_file()), None)
         if models is None:
-            return None, ()
+            return {}
     if not (path := Path(models) / "utt2spk").is_file():
         raise UserError(f"{path}: is missing; it names the enrolled speakers")
-    listed = path.with_name("enrolls")
-    heard = FileTable(listed).rows if is_there(listed) else ()
-    return set(FileTable(path).rows.values()), heard
+    return read_tables(path.parent)

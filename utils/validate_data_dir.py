@@ -3,7 +3,8 @@
 
 Checked: fields, encoding, line ends, order (LC_ALL=C), duplicates, values, ids of all files against
 utt2spk, spk2utt, speaker ids as beginnings of utterance ids, audio files (there, readable, not
-empty, mono, not all the same one), trials (utterances, enrolled speakers, labels) and enrolls.
+empty, mono, not all the same one), trials (utterances, enrolled speakers, labels, no recording that
+is enrolled) and enrolls.
 """
 
 import sys
@@ -48,7 +49,7 @@ def main(
         "E_enrolls beside E_trials_f and E_trials_m, where it is there)", "DIR",
     ] = None,
 ) -> int:  # fmt: skip
-    wanted = (*(() if no_wav else ("wav.scp",)), "utt2spk", "spk2utt")
+    wanted = ("wav.scp", "utt2spk", "spk2utt")[no_wav:]
     valid = True
     for path in data:
         problems = validate_data_dir(path, need=wanted, audio=not no_audio, models=models)

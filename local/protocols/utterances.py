@@ -119,7 +119,7 @@ def _cells(path: Path, number: int, line: str, header: Sequence[str]) -> Row:
 
 
 def _as_id(text: str) -> str:
-    return re.sub(r"[\s/\\]+", "_", text)
+    return re.sub(r"[\s/\\\xad\u200b-\u200f\u2060\ufeff]+", "_", text)  # also what nobody sees
 
 
 def find_faults(
