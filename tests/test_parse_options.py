@@ -124,7 +124,7 @@ def test_an_option_after_a_positional_is_not_left_unread(run):
 def test_config_files_are_read_not_run_and_the_command_line_wins(run, tmp_path):
     (tmp_path / "c.conf").write_text(
         '# comment\n\nnj=7   # jobs\nname="p # q"  # c\n'
-        "value='it is'\nalpha=two words  \ncpu-cmd=x"
+        "value='it is'\r\n\r\nalpha=two words  \r\ncpu-cmd=x"
     )
     wanted = {"name": "p # q", "value": "it is", "alpha": "two words", "cpu_cmd": "x"}
     expect(run("--config", "c.conf"), nj="7", **wanted)

@@ -110,15 +110,15 @@ _po_read_config() {
   [[ -r $1 && ! -d $1 ]] || _po_fail "--config $1: cannot be read"
   while IFS= read -r line || [[ -n $line ]]; do
     number=$((number + 1))
-    [[ ! $line =~ ^[[:blank:]]*(\#.*)?$ ]] || continue
+    [[ ! $line =~ ^[[:space:]]*(\#.*)?$ ]] || continue
     [[ $line =~ ^[[:blank:]]*([A-Za-z0-9_-]+)=(.*)$ ]] || _po_fail "$1:$number: not a name=value line: $line"
     name=${BASH_REMATCH[1]//-/_} value=${BASH_REMATCH[2]}
-    if [[ $value =~ ^\"([^\"]*)\"[[:blank:]]*(\#.*)?$ || $value =~ ^\'([^\']*)\'[[:blank:]]*(\#.*)?$ ]]; then
+    if [[ $value =~ ^\"([^\"]*)\"[[:space:]]*(\#.*)?$ || $value =~ ^\'([^\']*)\'[[:space:]]*(\#.*)?$ ]]; then
       value=${BASH_REMATCH[1]}
     elif [[ $value =~ ^(.*[^[:blank:]])?[[:blank:]]+\# || $value =~ ^()\# ]]; then
       value=${BASH_REMATCH[1]}
     fi
-    while [[ $value == *[[:blank:]] ]]; do value=${value%?}; done
+    while [[ $value == *[[:space:]] ]]; do value=${value%?}; done
     _po_check_name "$name" "$1:$number: $name"
     _po_check_value "$name" "$value" "$1:$number: $name"
     _po_set+=("$name" "$value") given_names+=("$name")
