@@ -34,7 +34,7 @@ VALIDATE, FIX, SUBSET, COMBINE, COPY, CHECK_AUDIO = (
 def data(make_data_dir, tmp_path: Path) -> Path:
     """s1: s1-000 s1-001; s2: s2-000 s2-001 s2-002, who are enrolled beside it."""
     make_data_dir(tmp_path / "e_enrolls", seconds=0.2)
-    return make_data_dir(tmp_path / "e_trials_f")
+    return make_data_dir(tmp_path / "e_trials_mixed")
 
 
 def edit(path: Path, pattern: str, replacement: str) -> None:
@@ -80,6 +80,13 @@ def test_people_of_another_sex_are_kept(data):
     edit(data / "spk2gender", "^s2 .*", "s2 O")
     assert not problems(data)
     assert load_data_dir(data).spk2gender == {"s1": "f", "s2": "other"}
+
+
+def test_men_were_in_the_trials_of_women(make_data_dir, tmp_path):
+    women = make_data_dir(tmp_path / "e_trials_f_b2")
+    (women / "trials").write_text("s1 s1-000 target\ns1 s2-000 nontarget\n")
+    said = "spk2gender:2: speaker s2 is m, but the name of the folder says f; make the set again"
+    assert problems(women) == [said]
 
 
 def test_several_directories_are_all_looked_at(make_data_dir, tmp_path, run_program):

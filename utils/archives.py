@@ -232,14 +232,13 @@ def _shape(array: npt.NDArray[Any]) -> str:
 
 
 def _open(name: str, where: str) -> IO[bytes]:
-    try:
-        if Path(name).exists() and (problem := file_problem(name)):
-            raise UserError(f"{where}: {name}: {problem}")
+    listed = where != name
+    place = f"{where}: {name}" if listed else name
+    with refusing(f"{place}: cannot be read: {{}}", OSError):
+        if problem := file_problem(name):
+            hint = "; paths in it are relative to the current directory" * listed
+            raise UserError(f"{place}: {problem}{hint}")
         return Path(name).open("rb")
-    except OSError as error:
-        hint = "; paths in it are relative to the current directory" if where != name else ""
-        prefix = "" if where == name else f"{where}: "
-        raise UserError(f"{prefix}{name}: cannot be read: {error.strerror}{hint}") from error
 
 
 def read_entries(path: StrPath, entries: Mapping[str, str]) -> Iterator[tuple[str, Array]]:

@@ -78,8 +78,9 @@ _label = _form("|".join(LABELS), "label {!r} is neither target nor nontarget")
 
 
 def _duration(value: str) -> str:
-    right = to_number(value) > 0
-    return "" if right else f"the duration is {value!r}; seconds above 0 are expected"
+    return (
+        "" if to_number(value) > 0 else f"the duration is {value!r}; seconds above 0 are expected"
+    )
 
 
 def _segment(value: str) -> str:
@@ -267,7 +268,9 @@ class FileTable:
 
 
 def read_tables(directory: Path) -> dict[str, FileTable]:
-    """Known files of a data directory by name, with the problems of each."""
+    """Known files of a data directory by name, with the problems of each. UserError without it."""
+    if not directory.is_dir():
+        raise UserError(f"{directory}: no such data directory")
     found = {}
     for name in FILES:
         for called in (name, OTHER_NAMES.get(name, name)):
@@ -291,8 +294,6 @@ def validate_data_dir(
     `<E>_enrolls<system>` beside `<E>_trials_{f,m}<system>` where it exists.
     """
     directory = Path(path)
-    if not directory.is_dir():
-        raise UserError(f"{path}: no such data directory")
     tables = read_tables(directory)
     return [
         *find_problems(directory, tables, need),
@@ -397,6 +398,12 @@ def _check_trials(
     home = _enrolment(directory, models)
     enrolled = {*home["utt2spk"].rows.values()} if home else ()
     heard = home["enrolls"].rows if "enrolls" in home else ()
+    sexes, of = tables.get("spk2gender"), re.search("_trials_([fm])(_|$)", directory.name)
+    if sexes and of:
+        for spk, sex in sexes.rows.items():
+            if sex != of[1]:
+                message = f"speaker {spk} is {sex}, but the name of the folder says {of[1]}"
+                yield sexes.problem(spk, "sex", message, "make the set again")
     wav, other = tables.get("wav.scp"), home.get("wav.scp")
     if wav and other and "segments" not in tables:
         yield from _check_apart(wav, other, heard or other.rows)
@@ -426,8 +433,8 @@ def _check_apart(
     def size(name: str) -> int:
         return os.access(name, os.R_OK) and os.path.getsize(name)  # noqa: PTH202
 
-    files = {utt: name for utt, name in other.rows.items() if utt in enrolled and size(name)}
-    sizes, known = {*map(size, files.values())}, {digest_file(files[utt]): utt for utt in files}
+    files = {name: utt for utt, name in other.rows.items() if utt in enrolled and size(name)}
+    sizes, known = {*map(size, files)}, {digest_file(name): files[name] for name in files}
     for utt, name in table.rows.items():
         if size(name) in sizes and (first := known.get(digest_file(name))):
             message = f"{utt} is the same recording as {first} of {other.path}"
@@ -440,8 +447,8 @@ def _enrolment(directory: Path, models: StrPath | None) -> Mapping[str, FileTabl
     if models is None:
         match = re.fullmatch(r"(.+)_trials(?:_[fm])?(_.+)?", directory.name)
         names = [f"{match[1]}_enrolls{match[2] or ''}", f"{match[1]}_enrolls"] if match else []
-        beside = [directory.parent / name for name in names]
-        models = next((path for path in beside if (path / "utt2spk").is_file()), None)
+        folders = map(directory.with_name, names)
+        models = next((path for path in folders if (path / "utt2spk").is_file()), None)
         if models is None:
             return {}
     if not (path := Path(models) / "utt2spk").is_file():

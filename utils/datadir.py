@@ -101,13 +101,11 @@ def load_data_dir(
     problem, with file and line, and for a speaker who is also in a set of `not_speakers_of`.
     """
     directory = Path(path)
-    if not directory.is_dir():
-        raise UserError(f"{path}: no such data directory")
-    if is_there(directory / "segments") and not allow_segments:
+    tables = read_tables(directory)
+    if "segments" in tables and not allow_segments:
         raise UserError(
             f"{directory / 'segments'}: segments are not read here; cut the audio first"
         )
-    tables = read_tables(directory)
     for problem in find_problems(directory, tables, (*need, "utt2spk")):
         if problem.kind not in BEARABLE:
             raise UserError(str(problem))

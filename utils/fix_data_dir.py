@@ -128,7 +128,7 @@ def main(
     for utt, reason in reasons.items():
         print(f"{data_dir}: drop {utt}: {reason}", file=sys.stderr)
     if len(reasons) > allow_drop:
-        total = len(set(data.utt2spk) | set(reasons))
+        total = len({*data.utt2spk, *reasons})
         raise LossError(
             f"{data_dir}: {len(reasons)} of {total} utterances are not complete (listed above); "
             f"correct the files, or drop them with --allow-drop {len(reasons)}; nothing was changed"

@@ -390,8 +390,11 @@ class Launcher:
             waiting = [reason for state, reason in (states or {}).values() if state == "PENDING"]
             reasons = ", ".join(sorted(set(waiting)))
             more = f", {len(waiting)} waiting ({reasons})" * bool(waiting)
-            known = {number: _state_of(task, states or {}) for task, number in self.tasks.items()}
-            running = sorted(number for number, state in known.items() if state == "RUNNING")
+            running = sorted(
+                number
+                for task, number in self.tasks.items()
+                if _state_of(task, states or {}) == "RUNNING"
+            )
             self._progress.tell(len(self.ended), running, more)
             self._wake.wait(wait)
             wait = min(LONGEST_WAIT, wait * GROWTH)
