@@ -78,10 +78,8 @@ def test_job_is_replaced_as_a_token_only(run, tmp_path):
         (["--num-threads", "two", "x.log", "ls"], "--num-threads two: a whole number is expected"),
         (["--max-jobs-run", "0", "x.log", "ls"], "--max-jobs-run: at least 1"),
         (["--config", "gone.conf", "x.log", "ls"], "--config gone.conf: no such file"),
-        (["JOB=0:3", "x.JOB.log", "ls"], "JOB=0:3: job numbers go up, from 1"),
         (["JOB=3:2", "x.JOB.log", "ls"], "JOB=3:2: job numbers go up, from 1"),
-        (["JOB=1:2", "x.log", "ls"], "x.log: the log of 2 jobs must have JOB in its name"),
-        (["JOB=1:2", "MYJOBS.log", "ls"], "must have JOB in its name"),
+        (["JOB=1:2", "MYJOBS.log", "ls"], "MYJOBS.log: the log of 2 jobs must have JOB in"),
         (["x.log"], "a log file and a command are expected"),
     ],
 )  # fmt: skip
@@ -114,7 +112,6 @@ def test_a_failure_shows_the_first_failing_log_and_starts_no_more_jobs(run, laun
 @pytest.mark.parametrize("script", ["kill -9 $$", "(kill -9 $BASHPID); exit $?"])
 def test_a_killed_job_is_a_failure_and_memory_is_named(run, tmp_path, script):
     done = run("x.log", "bash", "-c", script, status=1)
-    assert "1 / 1 failed, log is in x.log" in done.stderr
     assert "Killed (SIGKILL); out of memory?" in done.stderr
     assert "# Ended (code 137)" in (tmp_path / "x.log").read_text()
 
@@ -233,8 +230,7 @@ def test_help(run):
 
 def test_a_clock_that_was_set_back_lost_the_end_of_a_job(tmp_path, monkeypatch):
     """It had taken fewer than 0 seconds, so that slurm.py waited for the end of its log in vain."""
-    clock = itertools.count(2e9, -60)
-    monkeypatch.setattr("utils.jobs.time.time", lambda: next(clock))
+    monkeypatch.setattr("utils.jobs.time.time", itertools.count(2e9, -60).__next__)
     assert local_launcher.main([str(tmp_path / "a.log"), "true"]) == 0
     assert launching.read_account(tmp_path / "a.log")
 

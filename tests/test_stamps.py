@@ -318,9 +318,8 @@ def test_a_long_word_of_a_user_s_command_ended_the_recipe(work):
     """OSError: File name too long."""
     program = "import shutil; " * 20
     Path("theirs.yaml").write_text(f"anonymiser: command\ncommand: python3 -c '{program}'\n")
-    for words in (["protect", "theirs.yaml"], ["python3", "-c", program]):
-        make(Path("told"), words)
-        assert why("told", *words) is None
+    make(Path("told"), ["protect", "theirs.yaml", program])
+    assert why("told", "protect", "theirs.yaml", program) is None
 
 
 def test_a_table_beside_a_module_did_not_count():
