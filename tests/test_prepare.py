@@ -15,7 +15,7 @@ import pytest
 from tests.corpus_trees import ROOT, files, make_recipe, prepare, serving, table, write_audio
 from tests.recipes import Done, run_words
 from utils.datadir import DataDir, load_data_dir
-from utils.tables import write_file
+from utils.tables import write_file, write_map
 
 GENDER = {
     "speechocean": {f"so000{n}": "fm"[n % 2] for n in (1, 2, 3, 4, 6, 8)},
@@ -431,7 +431,18 @@ def test_official_lists_of_vctk(tree, tmp_path, suffix):
     evaluated = set(table(lists / "vctk_test_enrolls/spk2gender"))
     assert not evaluated & set(small.table("train/spk2gender"))
     bad = prepare(small.recipe, *corpus, "--lists", tmp_path, status=2)
-    assert "vctk_test_enrolls/utt2spk is missing" in bad.stderr
+    assert "vctk_test_enrolls/enrolls is missing" in bad.stderr
+    # As the organisers' server packs them, in one folder, they were refused.
+    server, whole, before = tmp_path / "server/vctk_test", {}, files(small.data)
+    for path in lists.iterdir():
+        name = path.name.removeprefix("vctk_test_")
+        write_file(server / name, (path / name.split("_")[0]).read_text())
+        for file in ("utt2spk", "spk2gender"):
+            whole[file] = whole.get(file, {}) | table(path / file)
+    for file, rows in whole.items():
+        write_map(server / file, rows)
+    prepare(small.recipe, *corpus, "--lists", server.parent)
+    assert files(small.data) == before
 
 
 def refused(small: Tree, options: Sequence[object], message: str, status: int = 2) -> str:
