@@ -365,6 +365,15 @@ def test_fsdd_genders_in_a_table_and_a_woman_who_only_trains(tree):
     assert {g for data in small.sets() for g in (data.spk2gender or {}).values()} == {"m"}
 
 
+def test_an_excerpt_of_speechocean_with_audio_that_its_table_lacks(tree):
+    """It was passed over, and of two files with one name the last that was found was taken."""
+    small = tree("speechocean", lambda root: write_audio(root / "audio/so1-1.wav"))
+    write_file(small.root / "utts.tsv", "utterance speaker ...\nso1-1\tso1\tf\t9\t0.2\tONE\n")
+    for name, said, status in ("so1-2.wav", "name the speaker of ", 3), ("so1-1.flac", "twice", 2):
+        write_audio(small.root / "audio" / name)
+        refused(small, (), said, status)
+
+
 @pytest.mark.slow
 def test_vctk_080_and_a_training_set_of_another_corpus(tree, tmp_path):
     small = tree("vctk", lambda root: write_vctk(root, new=False))
@@ -514,6 +523,7 @@ CHANGES = {change.__name__: change for change in (to, without, suffix, replaced,
         ("emodb", {"to": ["wav/hello.wav"]}, [], "no <speaker><sentence><emotion><version>", 2),
         ("fsdd", {"replaced": ["metadata.py", "'theo'", "'other'"]}, [], "speaker theo is not in ",
          3),
+        ("fsdd", {"to": ["recordings/zero_theo.wav"]}, [], "name the speaker of ", 3),
         ("fsdd", {"without": ["recordings"]}, [], "recordings: no such folder", 2),
         ("fsdd", {"without": ["metadata.py"]}, [], "neither speakers.tsv nor metadata.py", 2),
         ("librispeech", {"without": ["*"]}, [], "librispeech/SPEAKERS.TXT is missing", 2),
@@ -542,6 +552,8 @@ CHANGES = {change.__name__: change for change in (to, without, suffix, replaced,
          "train/audio: holds no <speaker>/<book>/<utt>", 2),
         ("mls", {"replaced": ["metainfo.txt", "     M ", "       "]}, [],
          "speaker 10214 is not in ", 3),
+        ("mls", {"to": ["test/audio/102/300/102_300_000000.opus"]}, [],
+         "102_300_000000: is there twice: ", 2),
         ("mls", {"to": ["test/audio/102/300/102_300_9.flac"]}, [],
          "102_300_9: there is no transcript", 3),
         ("vctk", {"without": ["*"]}, [], "speaker-info.txt is missing", 2),
