@@ -21,18 +21,26 @@ def main(source: Annotated[Path, "The table, or the directory", "SOURCE"], out: 
     from collections import Counter
 
     from local.protocols.utterances import PEOPLES, READ, read_utterances, rows_of_kaldi
-    from utils.cli import progress
-    from utils.tables import atomic_write
+    from utils.cli import UserError, progress
+    from utils.datachecks import GENDERS, OTHER
+    from utils.tables import atomic_write, need_files
 
     out.mkdir(parents=True, exist_ok=True)
     if source.is_dir():
+        need_files(
+            [source / "wav.scp"], "a folder of recordings needs a table: tabs, a header line "
+            "file speaker sex text, and a line for each recording (egs/README.md)",
+        )  # fmt: skip
         rows = [*rows_of_kaldi(source, out, progress("make_table", unit="recordings"))]
     else:
         theirs = {ours: name for name, ours in PEOPLES.items()}
         rows = [{theirs.get(k, k): v for k, v in row.items()} for row in read_utterances(source)]
+    people = {row["speaker"]: row.get("sex", "") for row in rows}
+    for name, sex in people.items():
+        if sex not in GENDERS:
+            raise UserError(f"{source}: {name} has sex {sex!r}; f, m or {OTHER} is expected")
     with atomic_write(out / "utterances.tsv") as stream:
         stream.writelines("\t".join(row) + "\n" for row in (rows[0], *(r.values() for r in rows)))
-    people = {row["speaker"]: row.get("sex", "") for row in rows}
     each = ", ".join(f"{n} {sex}" for sex, n in sorted(Counter(people.values()).items()))
     print(f"{source}: {len(rows)} recordings of {len(people)} speakers ({each})")
     if others := [name for name in rows[0] if name not in READ]:

@@ -95,6 +95,24 @@ def test_the_template_is_a_recipe_for_such_a_table(tmp_path, mine):
     shutil.copytree(folder / "data/train", tmp_path / "train")
     prepare(folder, "--corpus", mine, "--enrol-utts", 2, "--train-from", tmp_path / "train")
     assert len(set(table(trials))) == 4
+    # Half of all women were wanted, also where fewer have recordings enough.
+    lines = mine.read_text().splitlines(keepends=True)
+    kept = [x for x in lines if not x.startswith(("audio/Anna B/day2", "audio/berta/day2"))]
+    for n, sex in enumerate("ffmm"):
+        write_audio(mine.parent / f"{n}.wav")
+        kept.append(f"{n}.wav\tperson {n}\t{sex}\tWords\n")
+    mine.write_text("".join(kept))
+    done = prepare(folder, "--corpus", mine, "--enrol-utts", 2)
+    assert "6 speakers have too few utterances to be evaluated" in done.stdout
+    assert set(table(trials)) == {"C", "dora"}
+
+
+def test_a_mistyped_sex_stayed_in_the_settings(root, mine):
+    """Of the new corpus: --genders was wrong there, also when its table had been put right."""
+    mine.write_text(mine.read_text().replace("\tC\tf\t", "\tC\tw\t"))
+    done = new_corpus(root, "mine", mine, status=2)
+    assert "mine.tsv: C has sex 'w'; f, m or other is expected" in done.stderr
+    assert not (root / "egs/mine").exists()
 
 
 @pytest.mark.slow
@@ -167,6 +185,7 @@ def test_two_channels_in_wav_scp_are_told_with_the_cure(root, tmp_path):
         ("x", {"segments": "a-1 r1 0 1\na-2 r1 5 6\nx2 r2 0 1\n"},
          "a-2 is from 5 to 6 s, and its recording lasts 4.00 s"),
         ("x", {"spk2gender": None}, "spk2gender: is missing"),
+        ("x", {"wav.scp": None}, "wav.scp: is missing; a folder of recordings needs a table: tabs"),
         ("x", {"wav.scp": "r1 wav/gone.wav\nr2 wav/b.flac\n"}, "gone.wav"),
         ("Big Name", {}, "'Big Name': a name has small letters"),
         ("TEMPLATE", {}, "'TEMPLATE': a name has small letters"),

@@ -300,11 +300,7 @@ def _open_list(folder: Path, evaluation: str, part: str) -> DataDir | None:
         raise UserError(f"{listed}: {strange[0]} is not in {home / 'utt2spk'}")
     utt2spk = {utt: spk for utt, spk in whole.utt2spk.items() if utt in own}
     genders = {spk: (whole.spk2gender or {})[spk] for spk in utt2spk.values()}
-    found = (
-        {" ".join(row[:-1]): row[-1] for row in rows}
-        if table == "trials"
-        else dict.fromkeys(own, "")
-    )
+    found = {" ".join(row[:2]): " ".join(row[2:]) for row in rows}
     return DataDir(place, {"utt2spk": utt2spk, "spk2gender": genders, table: found})
 
 
