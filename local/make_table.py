@@ -23,9 +23,9 @@ def main(source: Annotated[Path, "The table, or the directory", "SOURCE"], out: 
     from local.protocols.utterances import PEOPLES, READ, read_utterances, rows_of_kaldi
     from utils.cli import UserError, progress
     from utils.datachecks import GENDERS, OTHER
+    from utils.digests import digest_file
     from utils.tables import atomic_write, need_files
 
-    out.mkdir(parents=True, exist_ok=True)
     if source.is_dir():
         need_files(
             [source / "wav.scp"], "a folder of recordings needs a table: tabs, a header line "
@@ -39,6 +39,10 @@ def main(source: Annotated[Path, "The table, or the directory", "SOURCE"], out: 
     for name, sex in people.items():
         if sex not in GENDERS:
             raise UserError(f"{source}: {name} has sex {sex!r}; f, m or {OTHER} is expected")
+    heard: dict[str, Path] = {}
+    for path in (out / row["file"] for row in rows):
+        if path.is_file() and (first := heard.setdefault(digest_file(path), path)) != path:
+            raise UserError(f"{source}: {path} is a copy of {first}; keep the line of one")
     with atomic_write(out / "utterances.tsv") as stream:
         stream.writelines("\t".join(row) + "\n" for row in (rows[0], *(r.values() for r in rows)))
     each = ", ".join(f"{n} {sex}" for sex, n in sorted(Counter(people.values()).items()))

@@ -101,20 +101,20 @@ def _write(
 
 def split_off_rest(data: DataDir, per_gender: int, rules: listing.Rules) -> tuple[DataDir, DataDir]:
     """(evaluation speakers, all others); says who has too little speech to be evaluated."""
-    genders = data.spk2gender or {}
-    chosen, unable = listing.choose_evaluation(data.utt2spk, genders, per_gender, rules)
+    utt2spk = data.utt2spk
+    chosen, unable = listing.choose_evaluation(utt2spk, data.spk2gender or {}, per_gender, rules)
     if unable:
         print(f"{len(unable)} speakers have too few utterances to be evaluated: {' '.join(unable)}")
     evaluated, others = (
-        [utt for utt, spk in data.utt2spk.items() if (spk in chosen) == wanted]
+        DataDir(data.path, select(data, [u for u, s in utt2spk.items() if (s in chosen) == wanted]))
         for wanted in (True, False)
     )
-    if not others:
+    if not others.utt2spk:
         raise UserError(
             f"--speakers {per_gender}: no speaker is left to train with (--rest); "
             "evaluate fewer, or train on another corpus (egs/README.md)"
         )
-    return DataDir(data.path, select(data, evaluated)), DataDir(data.path, select(data, others))
+    return evaluated, others
 
 
 @program
@@ -161,7 +161,7 @@ def main(
         session_of = read_map(sessions) if sessions else {}
         if sessions and not session_of:
             raise UserError(f"{sessions}: is empty; it names each utterance's session")
-        rules = listing.Rules(enrol_utts, tuple(genders), seed, session_of)
+        rules = listing.Rules(enrol_utts, genders, seed, session_of)
         if speakers:
             data, others = split_off_rest(data, speakers, rules)
         lists = ruled_lists(data, rules)

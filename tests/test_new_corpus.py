@@ -22,7 +22,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for day in ("day 1", "day2"):
             for n in (1, 2):
                 file = f"audio/{speaker}/{day}/{speaker}_{n}.{'wav' if n == 1 else 'opus'}"
-                write_audio(folder / file, 1.0)
+                write_audio(folder / file, 1.0 if day == "day2" else 1.1)
                 lines.append(f"{file}\t{speaker}\t{sex}\tWords of {n}\n")
     (folder / "mine.tsv").write_text("file\tspeaker\tsex\ttext\n" + "".join(lines))
     return folder
@@ -113,6 +113,14 @@ def test_a_mistyped_sex_stayed_in_the_settings(root, mine):
     done = new_corpus(root, "mine", mine, status=2)
     assert "mine.tsv: C has sex 'w'; f, m or other is expected" in done.stderr
     assert not (root / "egs/mine").exists()
+
+
+def test_of_a_recording_and_its_copy_one_was_enrolled_and_the_other_tried(root, mine):
+    shutil.copy(mine.parent / "audio/C/day 1/C_1.wav", mine.parent / "C (1).wav")
+    with mine.open("a") as stream:
+        stream.write("C (1).wav\tC\tf\tWords of 1\n")
+    done = new_corpus(root, "mine", mine, status=2)
+    assert "C (1).wav is a copy of" in done.stderr or "C_1.wav is a copy of" in done.stderr
 
 
 @pytest.mark.slow
