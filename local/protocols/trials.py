@@ -218,7 +218,7 @@ def choose_evaluation(
         if len(able) < per_gender and gender != OTHER:
             raise UserError(
                 f"{per_gender} speakers of gender {gender} are wanted, but only {len(able)} "
-                "have enough utterances; ask for fewer"
+                "have enough utterances; ask for fewer, two at least, or leave the gender out"
             )
         chosen.update(by_hash(able, rules.seed, "evaluation-speakers")[:per_gender])
     return chosen, unable
