@@ -323,12 +323,15 @@ def test_names_of_people_stay_out_of_the_folder(interview, tmp_path):
 
 
 def test_texts_fit_the_audio_beside_them_or_are_gone(interview, tmp_path, capsys):
-    """A changed subtitle was not copied anew, one of a recording that fails stayed."""
+    """A changed or removed copy was not made anew, one of a recording that fails stayed."""
     (interview / "talk.srt").write_text(SRT.format("A: Krebs"))
     out, table = tmp_path / "out", tmp_path / "spans/talk.tsv"
     write_file(table, "1 2\n")
     words = f"--redact {table.parent}"
     run(f"--texts {words}", interview, out)
+    (out / "talk.srt").unlink()
+    run(f"--texts {words}", interview, out)
+    assert (out / "talk.srt").is_file()
     (interview / "talk.srt").write_text(SRT.format("A: <name>Anna</name>"))
     run(f"--texts {words}", interview, out)
     assert "[name]" in (out / "talk.srt").read_text()
