@@ -4,9 +4,9 @@ directory; utils/new_corpus.sh runs this.
 
 A table has tabs, a header line `file speaker sex text` and a line for each recording. `sex` is f, m
 or other. `text` may be missing; `utt`, `age` (years), `emotion` and `language` may be there. Files
-are found from the table's folder. Of a Kaldi directory (wav.scp utt2spk spk2gender, and segments,
-text, spk2age, utt2emotion, utt2lang where it has them) each command and segment becomes a file in
-OUT/audio. Its commands are run.
+are found from the table's folder; a copy of another one is refused. Of a Kaldi directory (wav.scp
+utt2spk spk2gender, and segments, text, spk2age, utt2emotion, utt2lang where it has them) each
+command and segment becomes a file in OUT/audio. Its commands are run.
 """
 
 from pathlib import Path
