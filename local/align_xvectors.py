@@ -26,6 +26,7 @@ from utils.cli import UserError
 from utils.commands import program
 from utils.datadir import DataDir, describe_difference, load_source
 from utils.options import OutFolder
+from utils.tables import need_ids, write_map
 
 
 def _speakers(vectors: Vectors, folder: Path, data: DataDir) -> dict[str, str]:
@@ -35,8 +36,7 @@ def _speakers(vectors: Vectors, folder: Path, data: DataDir) -> dict[str, str]:
 
 def _genders(speaker_of: Mapping[str, str], data: DataDir) -> dict[str, str]:
     genders = data.spk2gender or {}
-    if missing := [speaker for speaker in speaker_of.values() if speaker not in genders]:
-        raise UserError(f"{data.path / 'spk2gender'}: {missing[0]} has no gender; give it")
+    need_ids(speaker_of.values(), genders, data.path / "spk2gender", "give the gender")
     return {key: genders[speaker] for key, speaker in speaker_of.items()}
 
 
@@ -68,7 +68,6 @@ def main(
 ) -> None:  # fmt: skip
     from local.options import write_figures
     from utils.archives import read_counts, write_archive
-    from utils.tables import write_map
 
     learnt = read_pairs(*pairs)
     enrol_data, trial_data = map(load_source, (enrol_data_dir, trial_data_dir))

@@ -60,7 +60,7 @@ def main(
             check_speech(f"{external_data / 'wav.scp'}: {utt}: {path}", made, wave)
     extra = [utt for utt in speech if utt not in original.utt2spk]
     other = ("segments", "utt2dur", "trials")
-    tables = {k: dict(v) for k, v in original.tables.items() if k not in other}
+    tables = {k: v for k, v in original.tables.items() if k not in other}
     tables["wav.scp"] = audio
     write_data_dir(out, tables)
     print(

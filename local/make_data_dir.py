@@ -42,14 +42,13 @@ def main(
         print(f"make_data_dir.py: and {len(faults) - SHOWN} more", file=sys.stderr)
     left_out = {fault.utt for fault in faults}
     good = [row for row in rows if row["utt"] not in left_out]
-    kinds = Counter(fault.kind for fault in faults).most_common()
-    why = ", ".join(f"{count} for the {kind}" for kind, count in kinds)
+    kinds = Counter(fault.kind for fault in faults)
+    why = ", ".join(f"{count} for the {kind}" for kind, count in kinds.most_common())
     counts = f"{len(rows)} read / {len(good)} written / {len(faults)} skipped"
-    counts += f" ({why})" if faults else ""
+    counts += f" ({why})" * bool(faults)
     if len(faults) > allow_loss:
-        advice = "correct the corpus"
-        if good:  # nobody wants to lose all that there is
-            advice += f", or allow the loss: --allow-loss {len(faults)}"
+        advice = "correct the corpus"  # nobody wants to lose all that there is
+        advice += f", or allow the loss: --allow-loss {len(faults)}" * bool(good)
         raise LossError(
             f"{out}: not written: {len(faults)} of {len(rows)} utterances cannot be used "
             f"({why}); {advice}"
@@ -57,6 +56,6 @@ def main(
     if not good:
         raise UserError(f"{out}: not written: no utterance can be used")
     write_data_dir(out, corpus.make_tables(good, audio))
-    speakers = len({row["spk"] for row in good})
+    speakers = {row["spk"] for row in good}
     hours = sum(audio[row["utt"]].seconds for row in good) / 3600
-    print(f"{out}: {counts}; {speakers} speakers, {hours:.3f} h")
+    print(f"{out}: {counts}; {len(speakers)} speakers, {hours:.3f} h")

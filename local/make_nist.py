@@ -9,7 +9,7 @@ from utils.cli import UserError, boolean, positive
 from utils.commands import commands
 from utils.datadir import DataDir, load_data_dir, write_data_dir
 from utils.options import DataFolder, OutFolder
-from utils.tables import invert, read_map, write_map
+from utils.tables import invert, need_ids, read_map, write_map
 
 SKIPPED = 60.0  # seconds at the beginning of a session of at least LONG
 LONG = 300.0
@@ -18,8 +18,7 @@ LONG = 300.0
 def _sessions(data: DataDir, table: Path) -> dict[str, list[str]]:
     """Utterances of each session; UserError for one without, or of several speakers."""
     sessions = read_map(table)
-    if missing := [utt for utt in data.utt2spk if utt not in sessions]:
-        raise UserError(f"{table}: {missing[0]} has no session; add it")
+    need_ids(data.utt2spk, sessions, table, "add its session")
     utts = invert({utt: sessions[utt] for utt in data.utt2spk})
     for name, own in utts.items():
         if len({data.utt2spk[utt] for utt in own}) > 1:
@@ -73,7 +72,7 @@ def _segments(
     utts = _sessions(data, session_table)
     spk_of = {name: data.utt2spk[own[0]] for name, own in utts.items()}
     kept, few = enough_sessions(spk_of, least_sessions)
-    made: dict[str, tuple[str, str, str, str]] = {}
+    made: dict[str, tuple[str, ...]] = {}
     for name in kept:
         files = (read_audio(utt, data.wav[utt]).samples for utt in utts[name])
         for number, (nominal, part) in enumerate(_cut(files, DETECTORS[vad], seconds), start=1):
@@ -91,10 +90,10 @@ def _segments(
     tables = {name: {utt: row[i] for utt, row in made.items()} for i, name in enumerate(names)}
     for name in names[2:]:
         write_map(out / name, tables.pop(name))
-    speakers, genders = set(tables["utt2spk"].values()), data.spk2gender
-    write_data_dir(
-        out, tables | ({"spk2gender": {who: genders[who] for who in speakers}} if genders else {})
-    )
+    speakers = set(tables["utt2spk"].values())
+    if genders := data.spk2gender:
+        tables["spk2gender"] = {who: genders[who] for who in speakers}
+    write_data_dir(out, tables)
     print(
         f"{out}: {len(made)} segments of {len(speakers)} speakers, {len(kept)} sessions; "
         f"{len(few)} speakers with fewer than {least_sessions} sessions are left out"

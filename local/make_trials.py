@@ -95,23 +95,26 @@ def _write(
     for name in ("enrolls", "trials"):
         tables.pop(name, None)
     write_data_dir(out, tables | more, trials)
-    speakers = set(tables["utt2spk"].values())
-    print(f"{out}: {len(speakers)} speakers, {len(tables['utt2spk'])} utterances written")
+    utt2spk = tables["utt2spk"]
+    print(f"{out}: {len({*utt2spk.values()})} speakers, {len(utt2spk)} utterances written")
 
 
 def split_off_rest(data: DataDir, per_gender: int, rules: listing.Rules) -> tuple[DataDir, DataDir]:
     """(evaluation speakers, all others); says who has too little speech to be evaluated."""
-    genders = data.spk2gender or {}
-    chosen, unable = listing.choose_evaluation(data.utt2spk, genders, per_gender, rules)
+    utt2spk = data.utt2spk
+    chosen, unable = listing.choose_evaluation(utt2spk, data.spk2gender or {}, per_gender, rules)
     if unable:
         print(f"{len(unable)} speakers have too few utterances to be evaluated: {' '.join(unable)}")
     evaluated, others = (
-        [utt for utt, spk in data.utt2spk.items() if (spk in chosen) == wanted]
+        DataDir(data.path, select(data, [u for u, s in utt2spk.items() if (s in chosen) == wanted]))
         for wanted in (True, False)
     )
-    if not others:
-        raise UserError(f"--speakers {per_gender}: no speaker is left for --rest; evaluate fewer")
-    return DataDir(data.path, select(data, evaluated)), DataDir(data.path, select(data, others))
+    if not others.utt2spk:
+        raise UserError(
+            f"--speakers {per_gender}: no speaker is left to train with (--rest); "
+            "evaluate fewer, or train on another corpus (egs/README.md)"
+        )
+    return evaluated, others
 
 
 @program
@@ -143,24 +146,23 @@ def main(
     ] = None,
     official: Annotated[Path | None, "The folder of official lists", "DIR"] = None,
 ) -> None:  # fmt: skip
-    if (speakers is None) != (rest is None):
+    if bool(speakers) != bool(rest):
         raise UserError("--speakers and --rest go together: who is not evaluated goes to --rest")
-    ruled = (sessions, speakers, enrolled)
-    if enrolled is not None and any(option is not None for option in ruled[:2]):
+    if enrolled and (sessions or speakers):
         raise UserError("--enrolled says who is enrolled: leave out the options for it")
-    if official is not None and any(option is not None for option in ruled):
+    if official and (sessions or speakers or enrolled):
         raise UserError("--official says who is enrolled and tried: leave out the options for it")
     data = load_data_dir(data_dir, need=("wav.scp", "utt2spk", "spk2gender"))
-    if official is not None:
+    if official:
         lists = official_lists(data, official, out.name)
-    elif enrolled is not None:
+    elif enrolled:
         lists = enrolled_lists(data, enrolled, genders)
     else:
         session_of = read_map(sessions) if sessions else {}
         if sessions and not session_of:
             raise UserError(f"{sessions}: is empty; it names each utterance's session")
-        rules = listing.Rules(enrol_utts, tuple(genders), seed, session_of)
-        if speakers is not None:
+        rules = listing.Rules(enrol_utts, genders, seed, session_of)
+        if speakers:
             data, others = split_off_rest(data, speakers, rules)
         lists = ruled_lists(data, rules)
     lists = listing.with_both(lists, data.utt2spk, data.spk2gender or {})
@@ -168,5 +170,5 @@ def main(
     if unused := data.utt2spk.keys() - lists.utts:
         print(f"{len(unused)} of {len(data.utt2spk)} utterances are in no list")
     write_sets(data, out, lists)
-    if rest is not None:
+    if rest:
         _write(others, rest, list(others.utt2spk))

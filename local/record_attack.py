@@ -39,6 +39,6 @@ def main(
     record = attackers.record_attack(
         attacker, enrol, trial, training, pairs, encoder, backend, asnorm
     )
-    if held_out is not None and training is not None:
+    if held_out and training:
         record |= attackers.record_held_out(held_out, training)
     write_figures(out, record)

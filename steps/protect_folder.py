@@ -299,13 +299,14 @@ class _Run(SimpleNamespace):
         for path in (
             () if self.launcher else progress("protect, what is done", unit="files")(self.audio)
         ):
-            name = self.drawn.get(path, path)
-            found = self.journal.has(name, self.base / path, self.work.target(path))
+            name, target = self.drawn.get(path, path), self.work.target(path)
+            copies = (target.with_suffix(file.suffix) for file in self.copies.copied(path))
+            found = self.journal.has(name, self.base / path, target)
             if (
                 found
                 and known.get(job.plain(path)) in (None, found[0])
                 and self.listed(path)
-                and all(table.is_file() for table in self.work.tables(path))
+                and all(own.is_file() for own in (*self.work.tables(path), *copies))
             ):
                 self.note(path, *found, self.journal.told(name))
         ready = filter(self.listed, self.audio) if self.launcher else self.told

@@ -184,7 +184,7 @@ def test_bad_input_is_one_line_and_nothing_is_written(attacked: Path) -> None:
     short[short.index(str(data / "trials"))] = str(data / "odd")
     refuses("odd: x-vectors of 5 dimensions", align_main, short)
     (data / "enrolls/spk2gender").unlink()
-    refuses("s0 has no gender; give it", align_main, words(attacked))
+    refuses("s0 is not in it; give the gender", align_main, words(attacked))
     assert not out.exists()
 
 

@@ -19,6 +19,7 @@ from steps.standalone import job, people, scenes, turns
 from steps.standalone.hearing import Heard
 from steps.standalone.people import Scene
 from steps.standalone.protection import Work
+from steps.standalone.stream import Recording
 from steps.standalone.turns import REDACT, Turn
 from steps.synthesis.f0 import compute_f0_stats
 from tests.recipes import ROOT, put_program
@@ -293,15 +294,21 @@ def test_texts_are_copied_without_names(interview, tmp_path, capsys):
     assert found[2].begin == pytest.approx(6.1 + later, abs=0.002)
 
 
-def test_voices_of_people_who_are_heard_together_are_apart():
+def test_voices_of_people_who_are_heard_together_are_apart(tmp_path):
+    """That of a channel without turns was not from those of people in the other."""
     from steps.standalone.job import load_system
 
     system = load_system(ROOT / "models/bn2", 7).anonymiser
-    drawn = people.draw_voices(system, [["a", "b", "c"], ["c", "d"]])
+    drawn = people.draw_voices(system, [["a", "b", "c"], ["c", "d"]], {})
     keys = {who: people.voice_key(name) for who, name in drawn.items()}
     near = [system.apart(keys[a], keys[b]) for a, b in ("ab", "ac", "bc", "cd")]
     assert min(near) > 0.7
-    assert people.draw_voices(system, [["a", "b", "c"], ["c", "d"]]) == drawn
+    assert people.draw_voices(system, [["a", "b", "c"], ["c", "d"]], {}) == drawn
+    write(tmp_path / "call.wav", np.full((16000, 2), 0.1))
+    call = Recording.open(tmp_path / "call.wav")
+    work = Work(tmp_path, tmp_path, system, "each")
+    voices = work._voices("call3", call, Scene((Turn(0, 1, "A", "", 1),), voices={"A": "A"}))
+    assert system.apart(*map(people.voice_key, voices.values())) > 0.7
 
 
 def test_names_of_people_stay_out_of_the_folder(interview, tmp_path):
@@ -316,12 +323,15 @@ def test_names_of_people_stay_out_of_the_folder(interview, tmp_path):
 
 
 def test_texts_fit_the_audio_beside_them_or_are_gone(interview, tmp_path, capsys):
-    """A changed subtitle was not copied anew, one of a recording that fails stayed."""
+    """A changed or removed copy was not made anew, one of a recording that fails stayed."""
     (interview / "talk.srt").write_text(SRT.format("A: Krebs"))
     out, table = tmp_path / "out", tmp_path / "spans/talk.tsv"
     write_file(table, "1 2\n")
     words = f"--redact {table.parent}"
     run(f"--texts {words}", interview, out)
+    (out / "talk.srt").unlink()
+    run(f"--texts {words}", interview, out)
+    assert (out / "talk.srt").is_file()
     (interview / "talk.srt").write_text(SRT.format("A: <name>Anna</name>"))
     run(f"--texts {words}", interview, out)
     assert "[name]" in (out / "talk.srt").read_text()

@@ -66,10 +66,6 @@ def test_the_rules_by_hand():
     labels = {True: "target", False: "nontarget"}
     product = [(spk, utt, labels[UTT2SPK[utt] == spk]) for spk in ("m1", "m2") for utt in utts_m]
     assert sorted(trials_m) == sorted(product)
-    # The rest of an enrolment session is in no list, and said to be.
-    enrolled = {utt for utts in lists.enrolment.values() for utt in utts}
-    assert lists.utts == enrolled.union(lists.trial_utts("f"), utts_m)
-    assert "m2-1-" in "".join(UTT2SPK.keys() - lists.utts)
 
 
 @given(
@@ -263,25 +259,16 @@ def test_the_mixed_lists_since_september_are_taken(tmp_path, lower):
     assert set(genders.values()) == {"f", "m"}
 
 
-@pytest.mark.parametrize("microphone", ["", "_mic2"])
-@pytest.mark.parametrize("common", ["", "_common"])
-def test_lists_as_the_organisers_server_has_them(tmp_path, microphone, common):
-    """One folder with the files enrolls, trials_f and trials_m: it was refused."""
-    lists = write_official(tmp_path / "official")
-    folder = tmp_path / "server/e_test"
-    write_data_dir(folder, {"utt2spk": UTT2SPK, "spk2gender": GENDER})
-    for part in ("enrolls", "trials_f", "trials_m"):
-        table = part.partition("_")[0]
-        name = f"{part}{common if table == 'trials' else ''}{microphone}"
-        shutil.copyfile(tmp_path / f"official/e_test_{part}/{table}", folder / name)
-    found, utt2spk, genders = read_official(tmp_path / "server", f"e_test{common}")
-    for one, other in (found.enrolment, lists.enrolment), (found.trials, lists.trials):
-        assert {k: sorted(own) for k, own in one.items()} == {k: sorted(other[k]) for k in other}
-    assert utt2spk.items() <= UTT2SPK.items() and genders.items() <= GENDER.items()
-    (folder / f"trials_m{common}{microphone}").write_text("m1 nobody target\n")
-    refuses("nobody is not in", read_official, tmp_path / "server", f"e_test{common}")
-    (folder / f"trials_f{common}{microphone}").write_text("f1 f1-1-0\n")
-    refuses(":1: not 3 fields", read_official, tmp_path / "server", f"e_test{common}")
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [("f1 nobody target", "nobody is not in"), ("f1 f1-1-0", ":1: not 3 fields")],
+)  # fmt: skip
+def test_wrong_lists_in_the_form_of_the_organisers_server(tmp_path, rows, said):
+    """One folder with the files enrolls, trials_f and trials_m (test_prepare.py: right ones)."""
+    write_data_dir(tmp_path / "e_test", {"utt2spk": UTT2SPK, "spk2gender": GENDER})
+    (tmp_path / "e_test/enrolls").write_text("f1-0-0\n")
+    (tmp_path / "e_test/trials_f").write_text(f"{rows}\n")
+    refuses(said, read_official, tmp_path, "e_test")
 
 
 def test_official_lists_are_cut_to_the_audio_with_counts(tmp_path, make, capsys):
@@ -327,7 +314,7 @@ def test_official_lists_that_do_not_fit(tmp_path, make):
     [
         (" target", " nontarget", "trials:1: .* but .* is spoken by"),
         ("f1 ", "f3 ", "trials:1: .*speaker f3 has no enrolment utterance"),
-        (" target", " maybe", "trials:1: .*label 'maybe'"),
+        ("f1 ", "m1 ", "trials:1: .*: m1 is m, in the trials of f"),
     ],
 )  # fmt: skip
 def test_official_trials_that_contradict_themselves(tmp_path, old, new, message):
@@ -338,14 +325,6 @@ def test_official_trials_that_contradict_themselves(tmp_path, old, new, message)
     lines.remove(first)
     path.write_text("\n".join([first.replace(old, new, 1), *lines]) + "\n")
     refuses(message, read_official, tmp_path, "e_test")
-
-
-def test_official_trials_of_a_man_and_women_counted_as_within_the_gender(tmp_path):
-    utt = write_official(tmp_path).trial_utts("f")[0]
-    with (tmp_path / "e_test_trials_f/trials").open("a") as stream:
-        stream.write(f"m1 {utt} nontarget\n")
-    said = rf"trials:\d+: m1 {utt} nontarget: m1 is m, in the trials of f"
-    refuses(said, read_official, tmp_path, "e_test")
 
 
 def test_evaluation_speakers_and_the_rest(tmp_path, make, capsys):
@@ -366,7 +345,6 @@ def test_evaluation_speakers_and_the_rest(tmp_path, make, capsys):
         ("--speakers 2", "--speakers and --rest go together"),
         ("--official x --sessions x", "leave out the options"),
         ("--enrolled x --sessions x", "--enrolled says who is enrolled"),
-        ("--enrol-utts 0", "'--enrol-utts': expected a whole number from 1"),
     ],
 )  # fmt: skip
 def test_options_that_contradict(tmp_path, options, message):

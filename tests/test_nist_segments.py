@@ -115,7 +115,7 @@ def test_sessions_become_segments(tmp_path):
         assert len(wave) >= 16000 * int(durations[utt])
     refuses_words("no session of a speaker with 5 sessions", make_segments, *few, "5", *words)
     write_map(tmp_path / "sessions", dict.fromkeys(list(wav)[:3], "s"))
-    refuses_words("b-1-1 has no session", make_segments, *few, "1", *words)
+    refuses_words("b-1-1 is not in it; add its session", make_segments, *few, "1", *words)
 
 
 def test_loud_recordings_at_another_rate_ended_the_segments(tmp_path):

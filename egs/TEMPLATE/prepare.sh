@@ -32,14 +32,15 @@ if [[ -n $train_from ]]; then
   utils/copy_data_dir.py "$train_from" "data/$train_set"
 else
   if [[ -z $speakers ]]; then
-    speakers=$(awk '
-      $2 != "other" { n[$2]++ }
+    speakers=$(awk -v enrol="$enrol_utts" '
+      NR == FNR { able[$1] = NF - 1 > enrol; next }
+      able[$1] && ++every && $2 != "other" { n[$2]++ }
       END {
-        least = NR < 40 ? NR : 40
+        least = every < 40 ? every : 40
         for (sex in n) if (n[sex] < least) least = n[sex]
         print (least < 4 ? 2 : int(least / 2))
       }
-    ' "$work/all/spk2gender")
+    ' "$work/all/"{spk2utt,spk2gender})
   fi
   local/make_trials.py "${how[@]}" --speakers "$speakers" --rest "data/$train_set" -- "$work/all" "data/$evaluation"
 fi

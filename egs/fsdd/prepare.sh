@@ -28,7 +28,7 @@ of_speakers=$corpus/speakers.tsv
 [[ -f $of_speakers ]] || fail "$corpus: holds neither speakers.tsv nor metadata.py, which give the genders"
 
 make_work
-find -L "$corpus/recordings" -iname '[0-9]_*_*.wav' -o -iname '[0-9]_*_*.flac' >"$work/audio"
+find -L "$corpus/recordings" -iname '[!.]*.wav' -o -iname '[!.]*.flac' >"$work/audio"
 [[ -s $work/audio ]] || fail "$corpus/recordings: holds no <digit>_<speaker>_<index>.{wav,flac}"
 
 # speakers.tsv: speaker, gender; metadata.py: 'jackson': { 'gender': 'male', ... }, over several lines.
@@ -61,7 +61,7 @@ awk '
     digit = substr(name, 1, 1)
     index_ = name
     sub(/.*_/, "", index_)
-    spk = substr(name, 3, length(name) - 3 - length(index_))
+    spk = name ~ /^[0-9]_.+_/ ? substr(name, 3, length(name) - 3 - length(index_)) : ""
     print spk "-" digit "-" index_, spk, gender[spk], $0, word[digit + 1]
   }
 ' of=gender "$work/genders" of=audio "$work/audio" >"$work/all.tsv"

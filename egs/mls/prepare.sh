@@ -44,7 +44,14 @@ list_utterances() { # PART KEEP
     }
     { sub(/\r$/, "") }
     of == "speaker" { gsub(/[ \t]/, ""); gender[$1] = tolower($2); next }
-    of == "audio" { id = $0; sub(/.*\//, "", id); sub(/\.[A-Za-z]*$/, "", id); audio[id] = $0; next }
+    of == "audio" {
+      id = $0
+      sub(/.*\//, "", id)
+      sub(/\.[A-Za-z]*$/, "", id)
+      if (id in audio) print id, "", "", audio[id], "" # there twice, which is refused
+      audio[id] = $0
+      next
+    }
     of == "keep" { split($0, field, " "); keep[field[1]]; some++; next }
     NF {
       sub(/[ \t]+/, "\034") # the id ends here

@@ -34,8 +34,17 @@ if [[ -f $corpus/utts.tsv ]]; then
   awk -F'\t' '
     BEGIN { OFS = FS; print "utt", "spk", "gender", "age", "audio", "text" }
     { sub(/\r$/, "") }
-    of == "audio" { id = $0; sub(/.*\//, "", id); sub(/\.[A-Za-z]*$/, "", id); audio[id] = $0; next }
-    FNR > 1 { print $1, $2, $3, $4, audio[$1], $6 }
+    function unlisted(id) { print id, "", "", "", audio[id], "" } # is refused
+    of == "audio" {
+      id = $0
+      sub(/.*\//, "", id)
+      sub(/\.[A-Za-z]*$/, "", id)
+      if (id in audio) unlisted(id) # there twice
+      audio[id] = $0
+      next
+    }
+    FNR > 1 { print $1, $2, $3, $4, audio[$1], $6; done[$1] }
+    END { for (id in audio) if (!(id in done)) unlisted(id) }
   ' of=audio "$work/audio" of=table "$corpus/utts.tsv" >"$work/all.tsv"
 else
   for table in "${tables[@]}"; do

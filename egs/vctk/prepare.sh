@@ -43,10 +43,11 @@ done
 # Ids of official lists may end in the microphone.
 with_mic=false
 if [[ -n $lists ]]; then
-  [[ -d $lists ]] || fail "--lists $lists: no such folder"
-  home=$lists/${evaluation}_enrolls/utt2spk
-  [[ -f $home ]] || fail "$home is missing; --lists is the folder of ${evaluation}_enrolls"
-  if named=$(grep -om 1 '_mic[12] ' "$home"); then with_mic=true mic=${named//[_ ]/}; fi
+  for home in "$lists/${evaluation}_enrolls/enrolls" "$lists/$evaluation"/enrolls{,_mic2} ""; do
+    [[ -n $home ]] || fail "$lists/${evaluation}_enrolls/enrolls is missing; --lists is the folder above it, or above $evaluation/enrolls"
+    [[ ! -f $home ]] || break
+  done
+  if named=$(grep -om 1 '_mic[12]\b' "$home"); then with_mic=true mic=${named#_}; fi
 fi
 
 make_work
@@ -112,18 +113,13 @@ for kind in common different; do
     "$work/all/utt2spk" >"$work/$kind.utts"
 done
 
+evaluations=()
+[[ $sentences == common ]] || evaluations+=("$evaluation")
+[[ $sentences == different ]] || evaluations+=("${evaluation}_common")
+
 make_official() {
-  local set
-  mkdir "$work/lists"
-  for set in enrolls trials_f trials_m trials_mixed; do # as the recipe names the sets of an evaluation
-    [[ ! -d $lists/${evaluation}_${set} ]] || ln -s "$(realpath "$lists/${evaluation}_$set")" "$work/lists/${evaluation}_$set"
-    [[ $set == enrolls ]] || set+=_common
-    [[ ! -d $lists/${evaluation}_${set} ]] \
-      || ln -s "$(realpath "$lists/${evaluation}_$set")" "$work/lists/${evaluation}_common_${set%_common}"
-  done
-  [[ $sentences == common ]] || local/make_trials.py --official "$work/lists" "$work/all" "data/$evaluation"
-  [[ $sentences == different ]] \
-    || local/make_trials.py --official "$work/lists" "$work/all" "data/${evaluation}_common"
+  local name
+  for name in "${evaluations[@]}"; do local/make_trials.py --official "$lists" "$work/all" "data/$name"; done
   cat "$lists"/*/utt2spk | awk '{ print $2 }' | sort -u >"$work/evaluated" # of any evaluation
 }
 
@@ -154,9 +150,5 @@ else
   [[ -s $work/train.spk ]] || fail "no speaker is left to train with; see --train-from"
   subset_data_dir.py --spk-list "$work/train.spk" "$work/all" "data/$train_set"
 fi
-for kind in $sentences; do
-  name=$evaluation
-  [[ $kind == different ]] || name+=_common
-  validate_sets "$name"_{enrolls,trials_f,trials_m}
-done
+for name in "${evaluations[@]}"; do validate_sets "$name"_{enrolls,trials_f,trials_m}; done
 validate_sets "$train_set"

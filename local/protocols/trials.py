@@ -218,7 +218,7 @@ def choose_evaluation(
         if len(able) < per_gender and gender != OTHER:
             raise UserError(
                 f"{per_gender} speakers of gender {gender} are wanted, but only {len(able)} "
-                "have enough utterances; ask for fewer"
+                "have enough utterances; ask for fewer, two at least, or leave the gender out"
             )
         chosen.update(by_hash(able, rules.seed, "evaluation-speakers")[:per_gender])
     return chosen, unable
@@ -277,15 +277,16 @@ def read_official(folder: Path, evaluation: str) -> tuple[Lists, dict[str, str],
 
 
 def _open_list(folder: Path, evaluation: str, part: str) -> DataDir | None:
-    """A data directory of the enrolment or of trials; None where it is missing. From the server's
-    form it is made: `vctk_test/trials_f_common_mic2` is that of vctk_test_common_trials_f."""
-    place, table = folder / f"{evaluation}_{part}", part.partition("_")[0]
-    if place.is_dir():
-        if part == f"trials_{MIXED}":
-            _check_edition(place)
-        return load_data_dir(place, need=("utt2spk", "spk2gender", table))
-    home = folder / evaluation.removesuffix("_common")
+    """A data directory of the enrolment or of trials; None where it is missing. That of
+    vctk_test_common_trials_f is vctk_test_trials_f_common, or made from the server's form,
+    `vctk_test/trials_f_common_mic2`."""
+    home, table = folder / evaluation.removesuffix("_common"), part.partition("_")[0]
     common = "_common" if home.name != evaluation and table == "trials" else ""
+    for place in (folder / f"{evaluation}_{part}", folder / f"{home.name}_{part}{common}"):
+        if place.is_dir():
+            if part == f"trials_{MIXED}":
+                _check_edition(place)
+            return load_data_dir(place, need=("utt2spk", "spk2gender", table))
     files = [home / f"{part}{common}{microphone}" for microphone in ("", "_mic2")]
     if (listed := next(filter(Path.is_file, files), None)) is None:
         return None
@@ -299,11 +300,7 @@ def _open_list(folder: Path, evaluation: str, part: str) -> DataDir | None:
         raise UserError(f"{listed}: {strange[0]} is not in {home / 'utt2spk'}")
     utt2spk = {utt: spk for utt, spk in whole.utt2spk.items() if utt in own}
     genders = {spk: (whole.spk2gender or {})[spk] for spk in utt2spk.values()}
-    found = (
-        {" ".join(row[:-1]): row[-1] for row in rows}
-        if table == "trials"
-        else dict.fromkeys(own, "")
-    )
+    found = {" ".join(row[:2]): " ".join(row[2:]) for row in rows}
     return DataDir(place, {"utt2spk": utt2spk, "spk2gender": genders, table: found})
 
 

@@ -140,7 +140,7 @@ def find_faults(
         utt, spk = row["utt"], row["spk"]
         if not spk or not utt.startswith(spk):
             kind, message = "speaker", f"the speaker {spk!r} does not begin the utterance id"
-            message += f"; call it {spk}-{utt}" if spk else "; name its speaker"
+            message += f"; call it {spk}-{utt}" if spk else f"; name the speaker of {row['audio']}"
         elif not row["audio"]:
             kind, message = "audio", "there is no audio file for it"
         elif several := [name for name in ("gender", "age") if len(said.get((spk, name), ())) > 1]:

@@ -289,15 +289,16 @@ def in_words(told: Iterable[Mapping[str, Any]], shared: bool = False) -> str:
 _TRIES = 64
 
 
-def draw_voices(anonymiser: Anonymiser, together: Sequence[Sequence[str]]) -> dict[str, str]:
+def draw_voices(
+    anonymiser: Anonymiser, together: Sequence[Sequence[str]], drawn: Mapping[str, str]
+) -> dict[str, str]:
     """Names to draw the voices of people by, where each group is heard together: of _TRIES draws
     the first that is from all voices of their groups at least as far as people are, or the
-    farthest."""
-    beside = dict[str, set[str]]()
+    farthest. drawn: those of people who have one."""
+    beside, found = dict[str, set[str]](), dict(drawn)
     for group in together:
-        for who in group:
+        for who in {*group} - drawn.keys():
             beside.setdefault(who, set()).update(group)
-    found = dict[str, str]()
     for who, others in sorted(beside.items()):
         near = [voice_key(found[other]) for other in sorted(others) if other in found]
         best = -1.0

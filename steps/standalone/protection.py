@@ -287,7 +287,8 @@ class Work:
         one; None: in the clear. name: of whoever has none."""
         wanted = self.made_of(recording)
         names = [f"{name}\n\n{n}" for n in range(len(wanted))] if len(wanted) > 1 else [name]
-        drawn = draw_voices(self.anonymiser, [names])
+        known = scene.voices if len(names) > 1 else {}  # in another channel
+        drawn = draw_voices(self.anonymiser, [[*known, *names]], known)
         return {
             part: None if part.person is None else scene.voices.get(part.person) or drawn[name]
             for channel, name in zip(wanted, names, strict=True)

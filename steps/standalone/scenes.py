@@ -276,7 +276,7 @@ def with_voices(
         path: {turn.person: f"{name}\n{turn.person}" for turn in scenes[path].turns if turn.person}
         for name, paths in groups.items() for path in paths
     }  # fmt: skip
-    drawn = draw_voices(anonymiser, [[*own.values()] for own in keys.values()])
+    drawn = draw_voices(anonymiser, [[*own.values()] for own in keys.values()], {})
     return {
         path: replace(scenes[path], voices={who: drawn[key] for who, key in own.items()})
         for path, own in keys.items()
