@@ -92,6 +92,7 @@ def test_only_one_python_was_taken(bare):
     assert "not-there is not Python 3.11, 3.12 or 3.13" in begin(bare, PYTHON="not-there")
     put(bare, "python3.13", 'case $* in *ensurepip*) echo 3.13;; *) echo "made $*"; exit 1;; esac')
     put(bare, "python3.12", "case $* in *ensurepip*) echo 3.14;; *) exit 1;; esac")
+    put(bare / ".venv", "python", "exit 1")  # without pip, where somebody stopped it
     assert "made -m venv .venv" in begin(bare)
 
 

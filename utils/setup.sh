@@ -90,7 +90,8 @@ exec 9>"$lock"
 flock 9
 find_stale # somebody else may just have set it up
 
-[[ -x .venv/bin/python ]] || make_venv
+# pip comes last: without it somebody stopped this before.
+[[ -x .venv/bin/pip ]] || make_venv
 pip=(.venv/bin/python -m pip --disable-pip-version-check)
 # uv installs in seconds what takes pip minutes. It reads no pip.conf, so it is told where pip would look.
 index=${PIP_INDEX_URL:-$("${pip[@]}" config list | sed -n "s/^global.index-url='\(.*\)'$/\1/p")}

@@ -3,8 +3,8 @@
 
 Checked: fields, encoding, line ends, order (LC_ALL=C), duplicates, values, ids of all files against
 utt2spk, spk2utt, speaker ids as beginnings of utterance ids, audio files (there, readable, not
-empty, mono, not all the same one), trials (utterances, enrolled speakers, labels, no recording that
-is enrolled) and enrolls.
+empty, mono, not all the same one), trials (utterances, enrolled speakers, labels, nobody but women
+in E_trials_f and men in E_trials_m, no recording that is enrolled) and enrolls.
 """
 
 import sys
