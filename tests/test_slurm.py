@@ -170,6 +170,8 @@ def test_a_controller_that_hung_held_the_launcher_for_ever(tmp_path, monkeypatch
     monkeypatch.setattr("utils.slurm.TRIES", 1)
     assert Slurm().states(["1"]) is None
     refuses(r"sbatch: no answer in 0.3 s; it may be submitted", Slurm().submit, ["sbatch", "x.sh"])
+    put_program(tmp_path / "sbatch", "#!/bin/bash\n")  # a wrapper that tells no number
+    refuses("no number of a job is told; it may be submitted", Slurm().submit, ["sbatch", "x.sh"])
     Slurm().cancel(["1"])
     told = "could not cancel: scancel: no answer in 0.1 s; do it: scancel 1"
     assert told in capsys.readouterr().err

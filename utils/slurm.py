@@ -180,14 +180,15 @@ class Slurm:
         FullError where fewer jobs, or the same ones later, may be taken."""
         for attempt in range(TRIES):
             done = self.call(*words, waits=SUBMIT_WAITS)
-            if done.returncode == 0:
-                return done.stdout.strip().splitlines()[-1].partition(";")[0]
-            message = " ".join(done.stderr.split())
+            number = done.stdout.strip().rpartition("\n")[2].partition(";")[0]
+            if done.returncode == 0 and number.isdigit():
+                return number
+            message = " ".join((done.stderr or done.stdout).split()) or "no number of a job is told"
             # Only where nothing can have been submitted: a second try must not submit twice.
             if not re.search(r"Unable to contact|Connection refused", message):
                 break
             time.sleep(2**attempt)
-        if done.returncode == NO_ANSWER:
+        if done.returncode in (0, NO_ANSWER):
             message += "; it may be submitted all the same: look with squeue, and scancel it"
         said = f"not submitted: {message} (command: {shlex.join(words)})"
         limits = r"\b(?:QOS|Assoc)\w+|\b(?:Slurm|Job creation) .*retrying|Invalid job array"
