@@ -464,11 +464,15 @@ def test_another_programs_folder_has_no_lazy_informed_attacker(folder, tmp_path)
 
 @pytest.mark.parametrize("words", [(), ("--rename",)])
 def test_originals_in_out_were_not_seen(folder, tmp_path, capsys, words):
-    """Half as loud, turned round, late, coded, or under another's name: all are named."""
-    out = tmp_path / "out"
-    protect("--key-file", folder / "key", *words, folder / "in", out)
+    """Half as loud, turned round, late, coded, or under another's name: all are named. Versions of
+    recordings with an offset were of none."""
+    ins, out = shutil.copytree(folder / "in", tmp_path / "in"), tmp_path / "out"
+    for name in ("ben-1.wav", "cat-2.wav"):
+        samples = soundfile.read(ins / name)[0]
+        write(ins / name, samples + 0.3 + 0.02 * np.sin(np.arange(len(samples)) / 800))
+    protect("--key-file", folder / "key", *words, ins, out)
     made = Versions(
-        out, [Path(path.name) for path in (folder / "in").iterdir()], out.with_name("out.names.tsv")
+        out, [Path(path.name) for path in ins.iterdir()], out.with_name("out.names.tsv")
     ).names
     (out / JOURNAL).unlink()  # as if by another program
 
@@ -477,18 +481,18 @@ def test_originals_in_out_were_not_seen(folder, tmp_path, capsys, words):
         return str(made[Path(name)])
 
     def original(name: str) -> np.ndarray:
-        return soundfile.read(folder / "in" / name)[0]
+        return soundfile.read(ins / name)[0]
 
     coded = tmp_path / "coded.mp3"
     soundfile.write(coded, original("cat-1.wav"), 16000)
-    late = np.concatenate([np.zeros(1400), original("ben-1.wav")[:-1400]])
+    late = np.roll(original("ben-1.wav"), 1400)
     wrong = {
         change("ann-1.wav", -0.5 * original("ann-1.wav")): "ann-1.wav",
         change("ben-1.wav", late): "ben-1.wav",
         change("cat-1.wav", soundfile.read(coded)[0][:38400]): "cat-1.wav",
         change("dan-1.wav", original("eve-1.wav")): "eve-1.wav",
     }
-    told = measured(folder / "in", out, why="4 files are not what their names say")
+    told = measured(ins, out, why="4 files are not what their names say")
     assert {name: own["of"] for name, own in told["wrong"].items()} == wrong
     assert {own["is"] for own in told["wrong"].values()} == {"original"}
     assert {*told["originals"]} == {*wrong}

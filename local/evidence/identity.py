@@ -81,7 +81,7 @@ def contours(place: Place, _: Tick) -> Float32:
     for own, samples in zip(found, _read(place), strict=True):
         frames = samples[: len(samples) // FRAME * FRAME].reshape(-1, FRAME)
         if len(frames):
-            loudness = np.log(np.mean(frames**2, axis=1) + 1e-12)
+            loudness = np.log(np.var(frames, axis=1) + 1e-12)  # whatever the offset
             loudness = np.maximum(loudness, np.quantile(loudness, _PAUSES))
             if np.ptp(loudness) > _FLAT:
                 own[: len(frames)] = loudness - loudness.mean()
@@ -113,6 +113,7 @@ def _coherence(a: Float64, b: Float64) -> float:
     most = round(_SHIFT * SAMPLE_RATE)
     if min(len(a), len(b)) < most + _WINDOW or not (a.any() and b.any()):
         return 0.0
+    a, b = a - a.mean(), b - b.mean()
     near = correlate(b, a, method="fft")[len(a) - 1 - most : len(a) + most]
     lag = int(np.abs(near).argmax()) - most
     a, b = a[max(-lag, 0) :], b[max(lag, 0) :]
