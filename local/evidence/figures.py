@@ -337,7 +337,7 @@ class Attack:
 @dataclass(frozen=True)
 class Found:
     """Attacks, the verdict, and what words, quality and pitch became (each empty where it was not
-    measured); left_out: attackers who were not run, and why; doubles: recordings that are probably
+    measured); left_out: attackers who were not run, and why; doubles: recordings that may be
     of one person, and count as several people's."""
 
     attacks: Sequence[Attack]
@@ -390,26 +390,27 @@ def assess(
     return Found(attacks, verdict, *_use(heard, person), left_out, _doubles(vectors, person))
 
 
-DOUBLE = 0.25
-"""Share of people whose recordings' own halves are less alike than two recordings that are called
-one person's. Of 17 people's recordings (docs/evidence.md) 94 of 250 pairs are found, of 17,520
-pairs of two people none."""
+DOUBLE, OWN = 0.25, 0.9
+"""Two people may be one where their recordings are more alike than the halves of those of DOUBLE of
+the people are, and than OWN of the halves of one of the two are (docs/evidence.md)."""
 
 
 def _doubles(vectors: Mapping[str, Vectors], person: Mapping[str, str]) -> list[list[str]]:
-    """Recordings of several people that are nearer to each other than a recording's own halves are,
-    by all encoders of voices, with all others of these people; in groups. vectors: (n, d) by
-    encoder and half."""
-    who = np.array([*person.values()])
-    same = np.equal.outer(who, who)
-    near = ~same
+    """Recordings of several people who may be one by all encoders of voices, in the mean of their
+    recordings; in groups. vectors: (n, d) by encoder and half."""
+    people = [*dict.fromkeys(person.values())]
+    share = np.equal.outer(people, [*person.values()]) * 1.0
+    share /= share.sum(axis=1, keepdims=True)  # one may have most of them
+    near = ~np.eye(len(people), dtype=bool)
     for encoder in vectors.keys() & VOICES:
         halves = (vectors[encoder][half] for half in (KNOWN, SAID))
         score = _scores(load_backend(EVALUATORS[encoder]), *halves)
-        own = [np.diag(score)[who == one].mean() for one in {*who}]  # one may have most of them
-        near &= (score + score.T) / 2.0 > np.quantile(own, DOUBLE)
-    _, group = connected_components(near | same, directed=False)
-    found = invert(dict(zip(person, map(str, group.tolist()), strict=True)))
+        own = share @ np.diag(score)
+        least = np.maximum(np.quantile(own, DOUBLE), OWN * np.minimum.outer(own, own))
+        near &= share @ (score + score.T) @ share.T / 2.0 > least
+    _, group = connected_components(near, directed=False)
+    of = dict(zip(people, map(str, group.tolist()), strict=True))
+    found = invert({name: of[who] for name, who in person.items()})
     return [own for own in found.values() if len({person[name] for name in own}) > 1]
 
 
@@ -636,7 +637,7 @@ def decide(found: Found, held: Identity) -> dict[str, str]:
     to_do = {
         **{what.format(_several(held.are(kind))): held.are(kind)
            for kind, (_, what) in identity.WRONG.items()},
-        "write who is one person into SPEAKERS (below), and measure again": found.doubles,
+        "hear who may be one person (below), write it into SPEAKERS, measure again": found.doubles,
         f"see what was left out ({len(held.left_out)})": held.left_out,
         "take a system that hides more, or publish less of each person": leak,
         "have attackers train on speech of this system (run.sh), as none did": True,
