@@ -30,7 +30,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import chain, groupby
+from itertools import chain, groupby, takewhile
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
@@ -247,9 +247,9 @@ def _key_of(stamp: dict[str, Any]) -> dict[str, Any]:
     return {name: stamp.get(name) for name in ("command", "inputs", "code")}
 
 
-def _n_common(*commands: Iterable[str]) -> int:
+def _n_common(old: Iterable[str], new: Iterable[str]) -> int:
     """How many words two commands share at the beginning."""
-    return len(os.path.commonprefix([[*words] for words in commands]))  # noqa: RUF071 - of lists
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
 
 
 def _changed_words(old: list[str], new: list[str]) -> str:
